@@ -18,14 +18,14 @@ from watchfiles import watch
 from hermes_core.instance_lock import hold_lock
 from hermes_core.isolate import Step, attempt
 from hermes_import.follower_status import FollowerStatus, lock_path
-from hermes_import.importer import AgentImport, ImportOptions
+from hermes_import.importer import AgentImport, ImportOptions, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory, SourceRegistry
-    from hermes_import.sources import Unit
+    from hermes_import.sources import AgentSource, Unit
     from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ class Follower:
         self._options = options
         self._on_report = on_report
         self._found: list[FoundHistory] = []
+        self._unwatched: set[str] = set()  # agents that do not say what to watch
         self._stop = threading.Event()
         self._found_at = self._polled_at = 0.0
         self.status = FollowerStatus()
@@ -81,6 +82,7 @@ class Follower:
 
     def _find(self, home: Path, environ: Mapping[str, str]) -> None:
         self._found_at = time.monotonic()
+        self._unwatched.clear()
         names = self._options.names
         found = self._registry.found_in(home, environ)
         self._found = [each for each in found if not names or each.source.name in names]
@@ -133,39 +135,55 @@ class Follower:
         """The size and the time of the last change of each polled file."""
         stamps = {}
         for found in self._found:
-            for root in found.roots:
-                for path in found.source.polled(root):
-                    with contextlib.suppress(OSError):
-                        status = path.stat()
-                        stamps[path] = (status.st_size, status.st_mtime_ns)
+            for path in self._polled(found):
+                with contextlib.suppress(OSError):
+                    status = path.stat()
+                    stamps[path] = (status.st_size, status.st_mtime_ns)
         return stamps
 
     def _folders(self) -> list[Path]:
-        return [
-            folder
-            for found in self._found
-            for root in found.roots
-            for folder in found.source.watched(root)
-        ]
+        return [folder for found in self._found for folder in self._watched(found)]
+
+    def _watched(self, found: FoundHistory) -> list[Path]:
+        return self._asked(found, found.source.watched)
+
+    def _polled(self, found: FoundHistory) -> list[Path]:
+        return self._asked(found, found.source.polled)
+
+    def _asked(self, found: FoundHistory, ask: Callable[[Path], list[Path]]) -> list[Path]:
+        """What an agent says of its roots; one that fails is only polled until the next search."""
+        name, answers = found.source.name, list[Path]()
+        if name in self._unwatched:
+            return []
+
+        def run() -> None:
+            answers.extend(path for root in found.roots for path in ask(root))
+
+        failure = attempt(Step(f"watch {name}", run))
+        if failure is not None:
+            self._unwatched.add(name)
+            now = self._db.clock.now()
+            self._report(self.status.with_failure(reason_of(failure.error), now, name))
+        return answers
 
     def _import_changes(self, paths: set[Path]) -> None:
         """Import the units that changed files belong to."""
         for found in self._found:
             for root in found.roots:
-                source = found.source
-                folders, files = source.watched(root), set(source.polled(root))
+                one = found._replace(roots=(root,))
+                folders, files = self._watched(one), set(self._polled(one))
                 changed = [
                     path
                     for path in paths
                     if path in files or any(path.is_relative_to(folder) for folder in folders)
                 ]
                 if changed:
-                    self._import(found, source.units_at(root, changed))
+                    self._import(found, _units_at(found.source, root, changed))
 
     def _import_all(self) -> None:
         self._polled_at = time.monotonic()
         for found in self._found:
-            if self._import(found, found.units()):
+            if self._import(found, found.units()) and found.source.name not in self._unwatched:
                 self._report(self.status.without_failure(found.source.name))
 
     def _import(self, found: FoundHistory, units: Iterable[Unit]) -> bool:
@@ -174,7 +192,7 @@ class Follower:
         step = Step(f"import from {name}", lambda: self._import_units(found, units, problems))
         failure = attempt(step)
         if failure is not None:
-            problems.append(str(failure.error) or type(failure.error).__name__)
+            problems.append(reason_of(failure.error))
         if problems:
             now = self._db.clock.now()
             self._report(self.status.with_failure(problems[0], now, name))
@@ -205,3 +223,8 @@ class Follower:
         before = self._db.clock.now() - self._options.idle_seconds
         for session_id in self._db.imports.end_idle(before):
             log.info("imported conversation ended: %s", session_id)
+
+
+def _units_at(source: AgentSource, root: Path, paths: list[Path]) -> Iterator[Unit]:
+    """The units of changed files; an error of the agent is raised while they are read."""
+    yield from source.units_at(root, paths)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_core.config.file import ConfigFile
+from hermes_import.agents.codex import Codex
 from hermes_import.follower import Follower, FollowOptions
 from hermes_import.registry import SourceRegistry
 from hermes_state import SessionDB
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hermes_import.sources import Unit
     from support.command_line import Hermes
 
 IDLE_SECONDS = 600.0
@@ -51,8 +53,10 @@ def db(clock: SetClock, hermes_home: Path) -> Iterator[SessionDB]:
 
 
 @contextmanager
-def following(db: SessionDB, home: Path) -> Iterator[Follower]:
-    follower = Follower(db, SourceRegistry(), FollowOptions(IDLE_SECONDS))
+def following(
+    db: SessionDB, home: Path, registry: SourceRegistry | None = None
+) -> Iterator[Follower]:
+    follower = Follower(db, registry or SourceRegistry(), FollowOptions(IDLE_SECONDS))
     thread = threading.Thread(target=follower.run, args=(home, {}))
     thread.start()
     try:
@@ -172,6 +176,32 @@ def test_a_failure_is_shown_until_it_is_over(
     shown = hermes("import", "--status")
     assert (shown.code, shown.out.split(";")[0]) == (1, "No process follows other agents")
     assert "no process follows other agents" in hermes("doctor").out
+
+
+class UnwatchableAgent(Codex):
+    """An agent of a plugin that fails in everything but reading."""
+
+    name = "unwatchable"
+
+    def watched(self, root: Path) -> list[Path]:
+        raise ValueError("cannot watch")
+
+    def root_at(self, path: Path) -> Path | None:
+        return path
+
+    def units(self, root: Path) -> Iterator[Unit]:
+        raise LookupError("cannot list")
+
+
+def test_an_agent_that_fails_does_not_end_following_of_others(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    file = ClaudeFile(tmp_path).exchange("hello", "Hi.")
+    with following(db, tmp_path, SourceRegistry([UnwatchableAgent()])) as follower:
+        wait_until(lambda: session_of(db, file))
+        wait_until(lambda: "unwatchable" in follower.status.failing)
+        file.exchange("and now?", "More.")
+        wait_until(lambda: session_of(db, file)["message_count"] == 4)
 
 
 def test_a_name_that_cannot_be_reported_does_not_end_following(
