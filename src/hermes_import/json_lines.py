@@ -32,6 +32,7 @@ NOTHING: Final = re.compile(rb"(?!)")
 HEAD_KEY: Final = "head"  # of the digest in the state of a unit
 ZSTD_SUFFIX: Final = ".zst"
 GZIP_SUFFIX: Final = ".gz"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 UNREADABLE: Final = "(not JSON)"
 MAX_LINE_BYTES: Final = 1 << 27
 TOO_LONG: Final = "(line over 128 MiB)"
@@ -147,7 +148,9 @@ class JsonLines:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError:
-            value = _lenient(line)
+            if not line.strip():
+                return None  # an empty line with another line end
+            value = _lenient(line.removeprefix(BYTE_ORDER_MARK))
         if isinstance(value, dict):
             return value
         self._unknown[UNREADABLE] += 1

@@ -90,3 +90,10 @@ def test_files_are_searched_below_the_home_folder_within_bounds(tmp_path: Path) 
     assert Aider().roots(home, {}) == [folder / FILE for folder in found]
     assert Aider().roots(home, {"PWD": str(elsewhere)})[0] == elsewhere / FILE
     assert Aider().root_at(elsewhere) == elsewhere / FILE
+
+
+def test_the_conversations_of_a_file_are_counted_for_the_list(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_text(FIRST + MORE)
+    (unit,) = Aider().units(path)
+    assert unit.conversations == 2

@@ -238,3 +238,11 @@ def test_a_linked_folder_is_read_once_and_a_loop_of_links_is_not_followed(
     report = import_from(db, file.home)
     assert (report.new, report.units, report.failures) == (2, 2, {})
     assert texts(db, elsewhere) == ["on the disk", "Yes."]
+
+
+def test_a_byte_order_mark_and_other_line_ends_are_read(db: SessionDB, file: ClaudeFile) -> None:
+    lines = file.path.read_bytes().replace(b"\n", b"\r\n")
+    file.path.write_bytes(b"\xef\xbb\xbf" + lines + b"\r\n")
+    report = import_from(db, file.home)
+    assert dict(report.unknown) == {}
+    assert texts(db, file) == ["hello", "Hi."]

@@ -78,7 +78,7 @@ class Aider:
     def units(self, root: Path) -> Iterator[Unit]:
         unit = file_unit(root)
         if unit is not None:
-            yield unit
+            yield unit._replace(conversations=_count_headings(root))
 
     def in_order(self, units: list[Unit]) -> list[Unit]:
         return by_creation(units)
@@ -99,6 +99,15 @@ class Aider:
 
     def close(self) -> None:
         """Nothing is left open."""
+
+
+def _count_headings(path: Path) -> int:
+    """Number of conversations in a file, at least 1; reading it reports what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            return max(1, sum(bool(HEADING_BYTES.match(line)) for line in file))
+    except OSError:
+        return 1
 
 
 def _search(home: Path) -> list[Path]:
