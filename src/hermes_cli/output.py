@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 GAP = "  "
+YES_ANSWERS = frozenset({"y", "yes"})
+NO_ANSWERS = frozenset({"n", "no"})
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
@@ -294,6 +296,14 @@ def confirm(question: str, out: CommandOutput, *, is_confirmed: bool) -> bool:
         return True
     if not (sys.stdin.isatty() and out.is_terminal):
         raise UsageError(f"{question} Not running interactively; pass --yes to confirm.")
+    return ask(f"{question} [y/N] ", out).lower() in YES_ANSWERS
+
+
+def ask(question: str, out: CommandOutput) -> str:
+    """The answer to a question on the terminal; empty after Ctrl+D."""
     out.flush()
-    answer = input(f"{question} [y/N] ")
-    return answer.strip().lower() in ("y", "yes")
+    try:
+        return input(question).strip()
+    except EOFError:
+        out.note("")  # ends the line of the question
+        return ""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.claude_files import ClaudeFile
+from support.codex_files import CodexFile
 from support.model_servers import model_argument, model_servers
+from support.terminal import on_terminal, wait_for_exit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +33,22 @@ def test_without_an_agent_it_lists_what_is_on_this_machine(
     (facts,) = json.loads(hermes("import", "--json", HOME=str(file.home)).out)
     assert (facts["agent"], facts["conversations"], facts["new"]) == ("claude-code", 1, 1)
     assert facts["places"] == [str(file.home / ".claude")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "imported"),
+    [("codex", {"codex"}), ("Y", {"codex", "claude-code"}), ("", set()), ("\x04", set())],
+)
+def test_on_a_terminal_agents_are_chosen(
+    hermes: Hermes, file: ClaudeFile, answer: str, imported: set[str]
+) -> None:
+    CodexFile(file.home).exchange("hello", "Hi.")
+    child = on_terminal("import", HOME=str(file.home))
+    child.expect("or names of agents")
+    child.send(answer if answer == "\x04" else f"{answer}\r")
+    assert wait_for_exit(child) == 0
+    rows = json.loads(hermes("sessions", "list", "--json").out)
+    assert {row["source"] for row in rows} == imported
 
 
 def test_all_that_is_found_is_imported_once(hermes: Hermes, file: ClaudeFile) -> None:

@@ -13,7 +13,7 @@ from hermes_cli.commands.imports import original_home
 from hermes_cli.commands.imports.display import print_found, print_report
 from hermes_cli.commands.imports.status import print_status
 from hermes_cli.filters import TIME_FORMATS, parse_time
-from hermes_cli.output import confirm
+from hermes_cli.output import NO_ANSWERS, YES_ANSWERS, ask
 from hermes_cli.parser import add_json_option
 from hermes_conversation import boundary_delivery
 from hermes_conversation.agent_imports import follow_options, make_follower, registry_of_home
@@ -106,7 +106,9 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     options = _options(arguments)
     with SessionDB(purge_hook=keep_facts) as db:
         is_chosen = bool(arguments.agent) or arguments.yes or arguments.dry_run
-        if not is_chosen and not _choose(db, found, arguments, out):
+        if not is_chosen:
+            found = _choose(db, found, arguments, out)
+        if not found:
             return 0
         reports = [_import(db, each, options, out) for each in found]
     return _report(reports, options, out, is_json=arguments.json)
@@ -205,17 +207,31 @@ def _print_nothing_found(arguments: argparse.Namespace, out: CommandOutput) -> N
 
 def _choose(
     db: SessionDB, found: list[FoundHistory], arguments: argparse.Namespace, out: CommandOutput
-) -> bool:
-    """Show what was found; whether to import it."""
+) -> list[FoundHistory]:
+    """Show what was found; returns what to import."""
     facts = print_found(db, found, out, is_json=arguments.json)
     if arguments.json or not out.is_watched:
         if not arguments.json:
             out.hint("Import all of it: hermes import --yes. One agent: hermes import NAME.")
-        return False
+        return []
     if not any(each.new for each in facts):
         out.text("Everything is imported.")
-        return False
-    return confirm("Import what is new?", out, is_confirmed=False)
+        return []
+    return _chosen(found, ask("Import what is new? [y/N, or names of agents] ", out))
+
+
+def _chosen(found: list[FoundHistory], answer: str) -> list[FoundHistory]:
+    """The histories that an answer names: yes for all, or agents."""
+    names = answer.lower().replace(",", " ").split()
+    if not names or names[0] in NO_ANSWERS:
+        return []
+    if names[0] in YES_ANSWERS:
+        return found
+    known = {each.source.name: each for each in found}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(f"Not in the list: {', '.join(unknown)}. Agents: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names)]
 
 
 def _import(
