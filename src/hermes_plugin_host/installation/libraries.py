@@ -62,7 +62,7 @@ def install_requirements(requirements: Iterable[str], folder: Path, key: str = "
     The versions that Hermes and other plugins than *key* use are preferred; `check_conflicts`
     explains the others.
     """
-    output = ""
+    output, wanted = "", list(requirements)
     with tempfile.TemporaryDirectory() as work:
         constraints = Path(work) / "constraints.txt"
         used = _versions(_other_folders(key)) | _versions(None)
@@ -70,12 +70,12 @@ def install_requirements(requirements: Iterable[str], folder: Path, key: str = "
         for command in installers(Path(work)):
             for limits in (["--constraint", str(constraints)], []):
                 arguments = ["--only-binary", ":all:", "--target", str(folder), *limits]
-                output = _run([*command, *arguments, *requirements])
+                output = _run([*command, *arguments, *wanted])
                 if not output:
                     return
                 shutil.rmtree(folder, ignore_errors=True)
     end = "\n".join(output.splitlines()[-SHOWN_OUTPUT_LINES:])
-    raise FetchError(f"the requirements cannot be installed:\n{end}")
+    raise FetchError(f"the requirements cannot be installed ({', '.join(wanted)}):\n{end}")
 
 
 def _run(command: list[str]) -> str:
