@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Markdown, Static
+from textual.widgets import Static
 
 from hermes_conversation import agent_factory, attachments
 from hermes_conversation.tool_results import ToolReport, report_of
 from hermes_core import human_format
 from hermes_core.json_values import object_in
 from hermes_core.terminal_text import clean, fit, one_line
+from hermes_tui.markdown_blocks import RichMarkdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -105,7 +106,7 @@ class NoticeLine(Static):
         self.text = text
 
 
-class AgentMessage(Markdown):
+class AgentMessage(RichMarkdown):
     """A message of the agent, streamed or complete."""
 
     def __init__(self, text: str = "") -> None:
@@ -117,7 +118,7 @@ class AgentMessage(Markdown):
         if not text:
             return
         if self._stream is None:
-            self._stream = Markdown.get_stream(self)
+            self._stream = self.get_stream(self)
         await self._stream.write(clean(text))
 
     async def finish(self) -> None:

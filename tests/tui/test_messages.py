@@ -171,3 +171,50 @@ async def test_the_status_shows_the_key_for_help_in_80_columns(opened: Open) -> 
         shown = str(status.render())
         assert shown.endswith("F1 keys")
         assert len(shown) <= status.content_size.width
+
+
+TABLE_AND_TASKS = """\
+| name | count | kind |
+| :--- | ----: | :--: |
+| one of many | 5 | a |
+| b | 1234 | wide kind |
+| c | 7 | z |
+
+- [ ] open
+- [x] done
+- [link](x) and [ ]
+- plain
+
+1. [X] first
+"""
+
+
+def shown_lines(app: HermesApp) -> list[str]:
+    """The lines of the answer on the screen."""
+    lines = app.screen._compositor.render_strips()
+    return ["".join(segment.text for segment in line).rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_tables_are_aligned_and_tasks_have_boxes(opened: Open, *, is_streamed: bool) -> None:
+    app = opened()
+    async with app.run_test(size=(60, 40)) as pilot:
+        if is_streamed:
+            for line in TABLE_AND_TASKS.splitlines(keepends=True):
+                await app.transcript.stream(line)
+                await pilot.pause(0.02)
+            await app.transcript.finish_answer()
+        else:
+            await app.transcript.add(AgentMessage(TABLE_AND_TASKS))
+        await wait_for(pilot, lambda: "1. ☑ first" in "\n".join(shown_lines(app)))
+        text = "\n".join(shown_lines(app))
+        rows = [line.split("│")[1:-1] for line in text.splitlines() if line.count("│") == 4]
+        names, counts, kinds = zip(*rows, strict=True)
+        assert {len(name) - len(name.lstrip()) for name in names} == {1}
+        assert {len(count) - len(count.rstrip()) for count in counts} == {1}
+        for kind in kinds:
+            before, after = len(kind) - len(kind.lstrip()), len(kind) - len(kind.rstrip())
+            assert abs(before - after) <= 1
+        assert [count.strip() for count in counts] == ["count", "5", "1234", "7"]
+        for line in ("☐ open", "☑ done", "• link and [ ]", "• plain", "1. ☑ first"):
+            assert line in text
