@@ -86,12 +86,14 @@ class HermesApp(App[None]):
         busy_input: str = "steer",
         notification: NotificationSettings = DEFAULT_SETTINGS,
         history: InputHistory | None = None,
+        has_vim_keys: bool = False,
     ) -> None:
         super().__init__(driver_class=driver_class)
         self.conversation = conversation
         self.is_hung_up = False  # ended by a signal, not by the user
         self._busy_input = busy_input
         self._history = history
+        self._has_vim_keys = has_vim_keys
         self._events = EventQueue()
         self.submission = Submission(self)
         self._commands = TuiCommands(self)
@@ -106,7 +108,7 @@ class HermesApp(App[None]):
     def compose(self) -> ComposeResult:
         """Transcript, menu of completions, input and status bar."""
         menu = CompletionMenu()
-        prompt = Prompt(menu, self._history)
+        prompt = Prompt(menu, self._history, has_vim_keys=self._has_vim_keys)
         prompt.completer = Completer(prompt, menu, self.conversation, self._commands.available)
         yield Transcript()
         yield menu
@@ -239,6 +241,10 @@ class HermesApp(App[None]):
         if event.text_area is self.prompt and self.prompt.completer is not None:
             self.prompt.completer.update()
 
+    def on_prompt_mode_changed(self, event: Prompt.ModeChanged) -> None:
+        """Show the mode of vim keys."""
+        self.status.set_input_mode(event.mode.value)
+
     async def on_prompt_dropped(self, event: Prompt.Dropped) -> None:
         """Attach an image to the next message."""
         await self._commands.attach(str(event.path))
@@ -297,7 +303,7 @@ class HermesApp(App[None]):
         if isinstance(self.screen, KeysDialog):
             self.screen.dismiss(None)
         else:
-            self.push_screen(KeysDialog())
+            self.push_screen(KeysDialog(has_vim_keys=self._has_vim_keys))
 
     def action_scroll_pages(self, pages: int) -> None:
         """Scroll the transcript by pages."""

@@ -36,6 +36,10 @@ drag         select; Ctrl+C copies. Shift+drag selects with the terminal
 Ctrl+C       interrupt the turn, or clear the input; twice: quit
 Ctrl+D       quit; a running turn continues in the background
 F1           show these keys; /help lists commands, /copy copies"""
+VIM_KEYS: Final = """
+Esc          vim keys: normal mode; i a I A o O insert, Enter sends
+             move: h j k l w b e 0 ^ $ gg G f t ; ,  (j, k: earlier inputs)
+             change: d c y with a motion or iw i" i(, x s r ~ J p u ."""
 SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
 
 
@@ -115,11 +119,15 @@ class SecretDialog(QuestionDialog):
 class KeysDialog(ModalScreen[None]):
     """The list of keys; any key that does not scroll closes it."""
 
+    def __init__(self, *, has_vim_keys: bool = False) -> None:
+        super().__init__()
+        self._keys = KEYS + VIM_KEYS if has_vim_keys else KEYS
+
     def compose(self) -> ComposeResult:
         """The list."""
         with VerticalScroll(classes="dialog"):
             yield Static("Keys", classes="heading")
-            yield Static(Content(KEYS))
+            yield Static(Content(self._keys))
 
     def on_key(self, event: events.Key) -> None:
         """Close the dialog."""

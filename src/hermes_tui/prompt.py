@@ -14,12 +14,15 @@ from textual.widgets import TextArea
 
 from hermes_core import clipboard
 from hermes_tui.input_history import InputHistory
+from hermes_tui.vim.keys import Mode, VimKeys
+from hermes_tui.vim.motions import clamp, line_number, line_start
 
 if TYPE_CHECKING:
     from textual import events
 
     from hermes_tui.completer import Completer
     from hermes_tui.completion_menu import CompletionMenu
+    from hermes_tui.vim.keys import Change
 
 MAX_INLINE_LINES: Final = 8
 MAX_INLINE_CHARACTERS: Final = 1500
@@ -110,7 +113,20 @@ class Prompt(TextArea):
             super().__init__()
             self.data = data
 
-    def __init__(self, menu: CompletionMenu, history: InputHistory | None = None) -> None:
+    class ModeChanged(Message):
+        """Vim keys: the mode is another one."""
+
+        def __init__(self, mode: Mode) -> None:
+            super().__init__()
+            self.mode = mode
+
+    def __init__(
+        self,
+        menu: CompletionMenu,
+        history: InputHistory | None = None,
+        *,
+        has_vim_keys: bool = False,
+    ) -> None:
         super().__init__(
             id="prompt",
             compact=True,
@@ -122,9 +138,19 @@ class Prompt(TextArea):
         self._suggestion = ""  # an earlier prompt that was put here
         self._menu = menu
         self.completer: Completer | None = None
+        self._vim = VimKeys() if has_vim_keys else None
+
+    def on_mount(self) -> None:
+        """Report the first mode."""
+        if self._vim is not None:
+            self.post_message(self.ModeChanged(self._vim.mode))
 
     def on_key(self, event: events.Key) -> None:
         """Handle the keys that differ from a plain text area."""
+        if self._vim is not None and self._press_vim_key(self._vim, event):
+            event.stop()
+            event.prevent_default()
+            return
         if event.character == "/" and self._suggestion and self.text == self._suggestion:
             self.fill("")  # a command instead of the suggestion
         if not self._handle_key(event.key):
@@ -150,6 +176,42 @@ class Prompt(TextArea):
         else:
             return False
         return True
+
+    # Vim keys
+
+    def _press_vim_key(self, vim: VimKeys, event: events.Key) -> bool:
+        """Whether the key belongs to normal mode, or leads to it."""
+        key = event.character if event.is_printable and event.character else event.key
+        if self._menu.is_open and self.completer is not None:
+            if key != "escape":
+                return False  # keys of the menu
+            self.completer.dismiss()
+        mode, (row, column) = vim.mode, self.cursor_location
+        cursor = line_number(self.text, row + 1) + column
+        change = vim.press(key, self.text, cursor)
+        if change is not None:
+            self._apply(change)
+        if vim.mode is not mode:
+            self.post_message(self.ModeChanged(vim.mode))
+        return change is not None
+
+    def _apply(self, change: Change) -> None:
+        if change.command == "undo":
+            self.undo()
+        elif change.command:
+            if self._is_recalling:
+                self._recall(1 if change.command == "earlier" else -1)
+        elif change.is_edit:
+            text = self.text
+            self.replace(change.text, _location(text, change.start), _location(text, change.end))
+        cursor = clamp(self.text, len(self.text)) if change.command else change.cursor
+        self.move_cursor(_location(self.text, cursor))
+
+    def _restart_vim_keys(self) -> None:
+        """Begin in insert mode again, after a message was sent."""
+        if self._vim is not None and self._vim.mode is not Mode.INSERT:
+            self._vim.reset()
+            self.post_message(self.ModeChanged(self._vim.mode))
 
     def _remove_placeholder(self) -> bool:
         """Remove the placeholder of a paste as a whole; whether there was one."""
@@ -184,6 +246,7 @@ class Prompt(TextArea):
         if text:
             self._history.add(text)
             self.fill("")
+            self._restart_vim_keys()
             self.post_message(self.Sent(text))
 
     def fill(self, text: str) -> None:
@@ -276,6 +339,11 @@ class Prompt(TextArea):
             row, column = self.cursor_location
             start = (row, column - len(word))
             self.replace(_common_prefix(completions), start, (row, column))
+
+
+def _location(text: str, offset: int) -> tuple[int, int]:
+    """The row and the column of an offset."""
+    return text.count("\n", 0, offset), offset - line_start(text, offset)
 
 
 def _common_prefix(completions: list[str]) -> str:

@@ -45,6 +45,7 @@ class StatusBar(Static):
         self._note = ""
         self._note_until: float | None = None
         self._images = 0
+        self._input_mode = ""
         self._clock: Timer | None = None
 
     def set_info(self, info: SessionInfo) -> None:
@@ -91,6 +92,11 @@ class StatusBar(Static):
         self._images = count
         self._draw()
 
+    def set_input_mode(self, name: str) -> None:
+        """Set the mode of vim keys."""
+        self._input_mode = name
+        self._draw()
+
     def _draw(self) -> None:
         columns = self.content_size.width or self.app.size.width
         contents = (Content.assemble(*self._parts(detail)) for detail in Detail)
@@ -105,6 +111,8 @@ class StatusBar(Static):
 
     def _parts(self, detail: Detail) -> list[str | tuple[str, str]]:
         parts: list[str | tuple[str, str]] = []
+        if self._input_mode:
+            parts.append((f"{self._input_mode} · ", "bold"))
         if self._started_at is not None:
             seconds = time.monotonic() - self._started_at
             frame = FRAMES[int(seconds * 10) % len(FRAMES)]

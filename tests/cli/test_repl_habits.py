@@ -55,6 +55,24 @@ def test_a_message_with_a_file_and_the_output_of_a_command(
     assert content[-1]["text"] == "[Attached file a.txt, 2 lines]\none\ntwo\n"
 
 
+def test_vim_keys_edit_the_line_and_show_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_DISPLAY_VIM_KEYS", "true")
+    with ScriptServer(ModelScript.parse("steps: [{say: Good.}]")) as server:
+        child = start_chat(server)
+        child.expect("INSER")
+        child.send("one two")
+        child.expect("two")
+        child.send("\x1b")
+        child.expect("NORMA")
+        child.send("0dw")
+        child.send("Athree")
+        child.expect("INSER")
+        child.send("\r")
+        child.expect("Good.")
+        quit_chat(child)
+    assert stored_messages()[0] == ("user", "twothree")
+
+
 def test_commands_arguments_and_files_are_completed(tmp_path: Path) -> None:
     for name in ("watering.py", "two words.md"):
         (tmp_path / name).touch()

@@ -37,6 +37,8 @@ DOUBLE_INTERRUPT_SECONDS: Final = 2.0
 INTERRUPT_RETRY_SECONDS: Final = 0.5
 MAX_FIRST_SCAN_SESSIONS: Final = 300
 PROMPT: Final = "> "
+ESCAPE_SECONDS: Final = 0.05  # until Esc is a key of its own, not the beginning of another
+VIM_MODES: Final = {"NAVIGATION": "NORMAL"}
 NO_OUTCOME: Final = slash_commands.CommandOutcome()
 
 
@@ -176,6 +178,24 @@ class LineEditor:
             complete_in_thread=True,
             key_bindings=bindings,
         )
+        if ConfigFile.of_home().settings().get_bool("display.vim_keys"):
+            self._use_vim_keys()
+
+    def _use_vim_keys(self) -> None:
+        """Edit with vim keys, and show the mode at the right edge."""
+        from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig  # noqa: PLC0415 - as above
+        from prompt_toolkit.enums import EditingMode  # noqa: PLC0415 - as above
+
+        session, application = self._session, self._session.app
+        session.editing_mode = EditingMode.VI
+        session.cursor = ModalCursorShapeConfig()
+        application.ttimeoutlen = ESCAPE_SECONDS
+
+        def mode() -> str:
+            name = application.vi_state.input_mode.value.removeprefix("vi-").upper()
+            return "" if application.is_done else VIM_MODES.get(name, name)
+
+        session.rprompt = mode
 
     def read(self, suggestion: str) -> str:
         """Read a line, prefilled with a suggestion; a slash replaces an unchanged one."""

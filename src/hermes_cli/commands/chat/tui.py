@@ -116,6 +116,7 @@ def _app(conversation: ConversationClient) -> HermesApp:
             settings.get_str("tui.notify"), settings.get_int("tui.notify_seconds")
         ),
         history=InputHistory(repl.prompts_path()),
+        has_vim_keys=settings.get_bool("display.vim_keys"),
     )
 
 

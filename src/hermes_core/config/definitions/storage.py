@@ -145,6 +145,12 @@ STORAGE_SETTINGS: Final = (
         is_time_zone=True,
     ),
     Setting(
+        "display.vim_keys",
+        "bool",
+        False,
+        "Vim keys in the input of the terminal UI and of `hermes chat`: Esc leaves insert mode.",
+    ),
+    Setting(
         "display.dollars_per_month",
         "float",
         0.0,
