@@ -19,7 +19,8 @@ INTERRUPTED_EXIT_CODE = 130
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 PRINT_OPTIONS = frozenset({"-p", "--print"})
 TUI_OPTIONS = frozenset(
-    {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon"}
+    {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon", "--mode",
+     "--allow", "--effort", "--max-turns", "--max-output-tokens"}
 )  # fmt: skip
 
 

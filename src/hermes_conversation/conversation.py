@@ -257,8 +257,7 @@ class Conversation:
 
     def reload(self) -> None:
         """Build the agent again, with the settings and the files as they are now."""
-        self._bundle.close()
-        self._open(self.session_id)
+        self._rebuild(self._options._replace(mode=self.mode, cwd=self.agent.cwd))
 
     # Switching conversations
 
@@ -322,19 +321,28 @@ class Conversation:
         problem = unlisted_problem(choice, name, ModelCatalog())
         if problem:
             raise UsageError(problem)
-        options = self._options._replace(model=name, mode=self.mode)
-        bundle = agent_factory.build_agent(
-            self.db, self._prompter, options._replace(session_id=self.session_id)
-        )
-        self._bundle.close()
-        self._options, self._bundle = options, bundle
+        self._rebuild(self._options._replace(model=name, mode=self.mode))
         if self.exists:
             self.db.update_session_model(self.session_id, self.agent.model)
         return self.agent.model
 
     def use_servers(self, servers: tuple[McpServerConfig, ...]) -> None:
         """Use other MCP servers of the client."""
-        options = self._options._replace(mcp_servers=servers)
+        self._rebuild(self._options._replace(mcp_servers=servers))
+
+    def use_limits(self, limits: ConversationOptions) -> None:
+        """Use the limits of other options, as far as they are given."""
+        own = self._options
+        self._rebuild(
+            own._replace(
+                max_steps=limits.max_steps or own.max_steps,
+                max_output=limits.max_output or own.max_output,
+                effort=limits.effort or own.effort,
+            )
+        )
+
+    def _rebuild(self, options: ConversationOptions) -> None:
+        """Replace the agent by one with other options; nothing changes if that fails."""
         bundle = agent_factory.build_agent(
             self.db, self._prompter, options._replace(session_id=self.session_id)
         )

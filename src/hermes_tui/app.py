@@ -30,6 +30,7 @@ from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
 from hermes_tui.submission import Submission
 from hermes_tui.transcript import Transcript
+from hermes_tui.trust_dialog import TrustReview
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -98,6 +99,7 @@ class HermesApp(App[None]):
         self.submission = Submission(self)
         self._commands = TuiCommands(self)
         self.event_view = EventView(self)
+        self.trust_review = TrustReview(self)
         self._is_busy = False
         self._stopped_at = 0.0
         self._attention = Attention(self, notification)
@@ -126,8 +128,16 @@ class HermesApp(App[None]):
             await self.note(f"Hermes, {model}. /help lists commands, F1 shows keys, Ctrl+D quits.")
             if model == built_in.MODEL_NAME:
                 await self.note(built_in.DEMO_NOTICE)
+        for text in self.conversation.pop_notices():
+            await self.note(text)
         self.conversation.listen(self._queue_event)
         self.prompt.focus()
+        self.check_trust()
+
+    def check_trust(self) -> None:
+        """Ask about files of the project that are new or changed."""
+        if not self.is_busy:
+            self.run_worker(self.trust_review.ask_if_changed, group="trust", exclusive=True)
 
     async def show_all(self) -> None:
         """Show the conversation with its running turn."""

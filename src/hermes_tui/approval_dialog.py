@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
@@ -14,7 +13,7 @@ from hermes_agent.permissions.grants import RUN_PREFIX, check_rule
 from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_core.errors import UsageError
 from hermes_core.terminal_text import clean, one_line
-from hermes_tui.dialogs import QuestionDialog
+from hermes_tui.dialogs import SCROLL_KEYS, TOO_EARLY, KeyDelay, QuestionDialog
 from hermes_tui.status import short_folder
 
 if TYPE_CHECKING:
@@ -23,12 +22,8 @@ if TYPE_CHECKING:
 
     from tui_gateway.protocol import ApprovalQuestion
 
-MIN_VISIBLE_SECONDS: Final = 1.0  # before a dialog accepts keys
-TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the input
-SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
 FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
 ANSWER_KEYS: Final = frozenset({"o", "s", "d", "r", "e", "enter"})  # always has none
-TOO_EARLY: Final = "… wait a moment before answering"
 READY: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc denies"
 DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$accent"}
 FRAME_ROWS: Final = 4  # the border and the margin of the command
@@ -55,7 +50,7 @@ class ApprovalDialog(QuestionDialog):
     def __init__(self, question: ApprovalQuestion) -> None:
         super().__init__(question.request_id)
         self._question = question
-        self._visible_since = self._last_typed_at = time.monotonic()
+        self._delay = KeyDelay()
         self._rules = tuple(question.rules)
         self._is_rule_edited = False
         self._may_always = question.allow_permanent
@@ -100,7 +95,7 @@ class ApprovalDialog(QuestionDialog):
 
     def on_screen_resume(self) -> None:
         """Restart the delay when the dialog becomes visible."""
-        self._visible_since = time.monotonic()
+        self._delay.restart()
 
     def on_key(self, event: events.Key) -> None:
         """Scroll, and ignore keys that were meant for the input."""
@@ -109,8 +104,8 @@ class ApprovalDialog(QuestionDialog):
         if event.key in SCROLL_KEYS:
             self._scroll(event.key)
             event.stop()
-        elif self._is_early(event.time) or event.key not in ANSWER_KEYS | FOCUS_KEYS:
-            self._last_typed_at = event.time
+        elif self._delay.is_early(event.time) or event.key not in ANSWER_KEYS | FOCUS_KEYS:
+            self._delay.note_key(event.time)
             self._draw()
             event.stop()
 
@@ -201,18 +196,12 @@ class ApprovalDialog(QuestionDialog):
             y=area.scroll_y + steps.get(key, 0) if target is None else target, animate=False
         )
 
-    def _is_early(self, now: float) -> bool:
-        return (
-            now - self._visible_since < MIN_VISIBLE_SECONDS
-            or now - self._last_typed_at < TYPING_PAUSE_SECONDS
-        )
-
     def _draw(self) -> None:
         if self._edited:
             action = "deny" if self._edited == "reason" else "use this rule"
             text = self._problem or f"Enter: {action} · Esc: back"
         else:
-            text = TOO_EARLY if self._is_early(time.monotonic()) else READY
+            text = READY if self._delay.is_over else TOO_EARLY
         self.query_one(".keys", Static).update(Content(text))
 
     def _draw_rule(self) -> None:

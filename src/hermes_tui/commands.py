@@ -52,7 +52,7 @@ class TuiCommands:
         """Run a command line."""
         name, _, argument = line[1:].partition(" ")
         name, argument = name.lower(), argument.strip()
-        dialogs = {"rewind": self.rewind, "tree": self.family}
+        dialogs = {"rewind": self.rewind, "tree": self.family, "trust": self.ask_for_trust}
         if not argument:
             dialogs |= {"resume": self.pick, "sessions": self.pick, "model": self.pick_model}
         if name in dialogs:
@@ -157,6 +157,11 @@ class TuiCommands:
     def _resume(self, session_id: str | None) -> None:
         if session_id:
             self._app.run_worker(self._dispatch("resume", session_id))
+
+    async def ask_for_trust(self) -> None:
+        """Ask about the files of the project that are ignored."""
+        if await self._may_change():
+            await self._app.trust_review.ask()
 
     async def undo(self, count: int) -> None:
         """Undo the last exchanges, after a question if they changed files."""

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
@@ -48,6 +49,9 @@ class OpenRequest(NamedTuple):
     source: str = "tui"
     mode: str = ""
     allow: str = ""  # permission rules, one on each line
+    max_turns: int = 0
+    max_output_tokens: int = 0
+    effort: str = ""
 
 
 class PendingCalls:
@@ -94,6 +98,7 @@ class ConversationClient:
         self._is_daemon_stopped = False
         self._pending_calls = PendingCalls()
         self.commands: list[CommandSummary] = []
+        self.notices: list[str] = []  # about the connection, to be shown once
 
     # Opening and closing
 
@@ -102,6 +107,7 @@ class ConversationClient:
         try:
             self._client = self._connect(self._receive)
             self._open_in(self._client)
+            self._use_shared_keys(self._client)
         except (RpcError, UsageError) as error:
             if self._client is not None:
                 self._client.close()
@@ -109,12 +115,15 @@ class ConversationClient:
 
     def _open_in(self, client: RpcClient) -> None:
         request = self._request
-        params = {
+        params: dict[str, JsonValue] = {
             "cwd": request.cwd,
             "model": request.model,
             "source": request.source,
             "mode": request.mode,
             "allow": request.allow,
+            "max_turns": request.max_turns,
+            "max_output_tokens": request.max_output_tokens,
+            "effort": request.effort,
         }
         session = request.session or (self._latest() if request.is_latest else "")
         if session:
@@ -122,8 +131,35 @@ class ConversationClient:
         else:
             opened = client.call("session.create", **params)
         self._set_state(OpenedState.read(opened))
+        self._load_commands(client)
+
+    def _use_shared_keys(self, client: RpcClient) -> None:
+        """Report keys that the daemon did not have; a conversation that was open uses them, too."""
+        if not client.shared_keys:
+            return
+        names = ", ".join(client.shared_keys)
+        verb = "was" if len(client.shared_keys) == 1 else "were"
+        self.notices.append(
+            f"{names} {verb} set or changed after the daemon was started. The daemon uses the new "
+            "value from now on; it is kept in memory and not saved."
+        )
+        if self.exists and not self.is_running:
+            self.rebuild()
+
+    def _load_commands(self, client: RpcClient) -> None:
         commands = objects_in(client.call("commands.catalog", cwd=self.info.cwd), "commands")
         self.commands = [parse(CommandSummary, command) for command in commands]
+
+    def rebuild(self) -> None:
+        """Use the settings, the trusted files and the keys as they are now."""
+        self.info = parse(SessionInfo, self.call("session.reload"))
+        if self._client is not None:
+            self._load_commands(self._client)
+
+    def pop_notices(self) -> list[str]:
+        """Return the notices about the connection, once."""
+        notices, self.notices = self.notices, []
+        return notices
 
     def _latest(self) -> str:
         latest = self.call("session.most_recent", cwd=self._request.cwd)
@@ -219,6 +255,11 @@ class ConversationClient:
     def session_id(self) -> str:
         """The stored session ID."""
         return self.info.stored_session_id
+
+    @property
+    def folder(self) -> Path:
+        """The working folder."""
+        return Path(self.info.cwd or self._request.cwd)
 
     @property
     def continues_in_background(self) -> bool:

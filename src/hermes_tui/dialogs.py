@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
@@ -41,6 +42,38 @@ Esc          vim keys: normal mode; i a I A o O insert, Enter sends
              move: h j k l w b e 0 ^ $ gg G f t ; ,  (j, k: earlier inputs)
              change: d c y with a motion or iw i" i(, x s r ~ J p u ."""
 SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
+
+
+MIN_VISIBLE_SECONDS: Final = 1.0  # before a dialog accepts keys
+TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the input
+TOO_EARLY: Final = "… wait a moment before answering"
+
+
+class KeyDelay:
+    """When a dialog that opened while the user typed accepts answers."""
+
+    def __init__(self) -> None:
+        self._visible_since = self._last_typed_at = time.monotonic()
+
+    def restart(self) -> None:
+        """The dialog has become visible."""
+        self._visible_since = time.monotonic()
+
+    def note_key(self, moment: float) -> None:
+        """A key was pressed that is not an answer, or too early."""
+        self._last_typed_at = moment
+
+    def is_early(self, moment: float) -> bool:
+        """Whether a key at that moment may be meant for the input."""
+        return (
+            moment - self._visible_since < MIN_VISIBLE_SECONDS
+            or moment - self._last_typed_at < TYPING_PAUSE_SECONDS
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether answers are accepted now."""
+        return not self.is_early(time.monotonic())
 
 
 class QuestionDialog(ModalScreen[str]):

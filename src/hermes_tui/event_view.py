@@ -128,6 +128,7 @@ class EventView:
             await self._app.note(str(error), is_error=True)
             return False
         await self.show_all()
+        self._app.check_trust()
         return True
 
     async def _begin(self, text: str) -> None:
@@ -158,6 +159,7 @@ class EventView:
             self._app.prompt.prepend(end.unread)
         self._app.announce_end()
         self._app.show_idle()
+        self._app.check_trust()
 
     async def _connection_lost(self) -> None:
         """Reconnect after the connection to the daemon is lost."""
@@ -181,6 +183,8 @@ class EventView:
             await self._app.note(DAEMON_CRASHES, is_error=True)
             return False
         await self.show_all()
+        for text in self._app.conversation.pop_notices():
+            await self._app.note(text)
         await self._app.note("Reconnected after a lost connection. Nothing shown was lost.")
         return True
 

@@ -40,6 +40,7 @@ class RpcClient:
         self, send: Callable[[bytes], object], on_event: EventCallback, *, is_here: bool = False
     ) -> None:
         self.is_here = is_here  # running turns end with this process
+        self.shared_keys: tuple[str, ...] = ()  # variables that the daemon has from this process
         self._send = send
         self._on_event = on_event
         self._request_ids = itertools.count(1)

@@ -22,6 +22,7 @@ from hermes_core.instance_record import DAEMON, InstanceRecord
 from hermes_core.isolate import Step, attempt
 from hermes_core.signals import stop_signals
 from tui_gateway.client import connect_to
+from tui_gateway.client_environment import share_keys
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
@@ -144,13 +145,23 @@ def ensure_detached() -> InstanceRecord:
 def connect_to_daemon(
     on_event: EventCallback, ensure: Callable[[], InstanceRecord] = ensure_running
 ) -> RpcClient:
-    """A client of the daemon, started if necessary; retries while an old one is exiting."""
+    """A client of the daemon, started if necessary; retries while an old one is exiting.
+
+    The daemon gets the API keys of this process that it does not have.
+    """
     for _ in range(TRIES):
         try:
-            return connect_to(ensure(), on_event)
+            return _connect(ensure(), on_event)
         except RpcError:
             time.sleep(PAUSE_SECONDS)
-    return connect_to(ensure(), on_event)
+    return _connect(ensure(), on_event)
+
+
+def _connect(record: InstanceRecord, on_event: EventCallback) -> RpcClient:
+    client = connect_to(record, on_event)
+    if record.version == __version__:
+        client.shared_keys = share_keys(client)
+    return client
 
 
 if __name__ == "__main__":

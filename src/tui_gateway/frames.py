@@ -76,6 +76,10 @@ class RpcParams:
     offset: int = 0
     stay: bool = False
     keep_images: bool = False
+    max_turns: int = 0
+    max_output_tokens: int = 0
+    effort: str = ""
+    variables: str = ""
 
 
 class RpcRequest(NamedTuple):

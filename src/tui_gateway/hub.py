@@ -52,6 +52,8 @@ class Hub:
                 live.conversation.use_model(options.model)
             elif _gives_other_servers(live, options):
                 live.conversation.use_servers(options.mcp_servers)
+            elif _gives_other_limits(live, options):
+                live.conversation.use_limits(options)
             return self.attach(live, listener)
 
     def attach(self, live: LiveSession, listener: SessionListener) -> OpenedState:
@@ -180,6 +182,17 @@ def _gives_other_servers(live: LiveSession, options: ConversationOptions) -> boo
     """Whether the client gives MCP servers that the conversation does not have."""
     given, present = options.mcp_servers, live.conversation.options.mcp_servers
     return bool(given) and given != present and not live.is_running
+
+
+def _gives_other_limits(live: LiveSession, options: ConversationOptions) -> bool:
+    """Whether the client gives limits that the conversation does not have."""
+    present = live.conversation.options
+    pairs = (
+        (options.max_steps, present.max_steps),
+        (options.max_output, present.max_output),
+        (options.effort, present.effort),
+    )
+    return not live.is_running and any(given and given != own for given, own in pairs)
 
 
 def _close_reason(live: LiveSession) -> str:

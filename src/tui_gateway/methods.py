@@ -85,8 +85,8 @@ METHODS: Final = {
     method.name: method
     for method in (
         _method("session.create", "start a conversation", sessions.create,
-                "session_id cwd model source title mode allow mcp_servers "
-                "close_on_disconnect:yes_or_no",
+                "session_id cwd model source title mode allow mcp_servers max_turns:number "
+                "max_output_tokens:number effort close_on_disconnect:yes_or_no",
                 OPENED_FIELDS,
                 slow=True),
         _method("session.list", "stored conversations, newest first", sessions.listed,
@@ -96,7 +96,8 @@ METHODS: Final = {
                 "cwd", slow=True),
         _method("session.resume", "open a stored conversation, or one that is open already",
                 sessions.resume,
-                "session_id! cwd model source mode allow mcp_servers close_on_disconnect:yes_or_no",
+                "session_id! cwd model source mode allow mcp_servers max_turns:number "
+                "max_output_tokens:number effort close_on_disconnect:yes_or_no",
                 f"{OPENED_FIELDS} resumed", slow=True),
         _method("session.activate", "receive the events of an open conversation", sessions.activate,
                 "session_id!", OPENED_FIELDS),
@@ -116,6 +117,8 @@ METHODS: Final = {
                 f"{INFO_FIELDS} status"),
         _method("session.cwd.set", "change the working folder", conversation.set_folder,
                 "session_id! cwd!", "cwd"),
+        _method("session.reload", "use the settings, the trusted files of the project and the keys "
+                "as they are now", conversation.reload, "session_id!", INFO_FIELDS, slow=True),
         _method("session.prompts", "list the user's messages", conversation.prompts,
                 "session_id!", "prompts"),
         _method("session.rewind", "undo a message and everything after it",
@@ -186,6 +189,9 @@ METHODS: Final = {
                 "key value source"),
         _method("config.set", "change a setting", environment.config_set, "key! value!",
                 "key"),
+        _method("environment.update", "use API keys and addresses of the client's environment, a "
+                "JSON object in `variables`; they are kept in memory only",
+                environment.update_environment, "variables!", "changed"),
         _method("shell.exec", "run a shell command for the user; with a conversation, in its "
                 "folder, and its next message contains the output", environment.shell,
                 "command! cwd session_id", "stdout stderr code", slow=True),

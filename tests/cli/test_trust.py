@@ -89,7 +89,7 @@ def test_a_chat_asks_at_its_start_and_then_has_the_command(hermes_home: Path) ->
 
 
 @pytest.mark.usefixtures("project")
-def test_the_terminal_ui_asks_before_it_starts_and_a_no_is_remembered(hermes_home: Path) -> None:
+def test_the_terminal_ui_asks_in_a_dialog_and_a_no_is_remembered(hermes_home: Path) -> None:
     with ScriptServer(ModelScript.parse("steps: [{say: Done.}]")) as server:
         for is_first in (True, False):
             child = spawn(
@@ -98,11 +98,17 @@ def test_the_terminal_ui_asks_before_it_starts_and_a_no_is_remembered(hermes_hom
                 timeout=90,
                 dimensions=(40, 100),
             )
+            child.expect(r"\x1b\[\?1049h")
             if is_first:
                 child.expect("Trust these files")
-                child.sendline("n")
-                child.expect("Not trusted")
-            assert child.expect(["Trust these files", r"\x1b\[\?1049h"]) == 1
+                child.expect("runs: npx -y db-server")
+                child.expect("Esc: ask again later")  # keys are accepted
+                child.send("n")
+                child.expect("stay ignored")
+            else:
+                child.expect("F1 keys")
+                child.send("hello\r")  # a dialog would take the keys
+                assert child.expect(["Trust these files", "Done"]) == 1
             child.sendcontrol("d")
             child.expect(pexpect.EOF)
             child.close()

@@ -12,8 +12,8 @@ import pytest
 from textual.widgets import OptionList
 
 from hermes_state import SessionDB
-from hermes_tui.approval_dialog import MIN_VISIBLE_SECONDS, ApprovalDialog
-from hermes_tui.dialogs import ClarifyDialog, KeysDialog
+from hermes_tui.approval_dialog import ApprovalDialog
+from hermes_tui.dialogs import MIN_VISIBLE_SECONDS, ClarifyDialog, KeysDialog
 from hermes_tui.messages import CollapsedMessages, ToolRow, entries
 from hermes_tui.model_picker import ModelPicker
 from hermes_tui.prompt import Prompt

@@ -36,8 +36,8 @@ def script(command: str) -> str:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dialog that accepts keys at once."""
-    monkeypatch.setattr("hermes_tui.approval_dialog.MIN_VISIBLE_SECONDS", 0.0)
-    monkeypatch.setattr("hermes_tui.approval_dialog.TYPING_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 0.0)
+    monkeypatch.setattr("hermes_tui.dialogs.TYPING_PAUSE_SECONDS", 0.0)
 
 
 async def card(app: HermesApp, pilot: Pilot[Any]) -> ApprovalDialog:

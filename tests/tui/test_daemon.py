@@ -7,11 +7,16 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from hermes_agent.providers.scripted import ModelScript
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
 from support.drafts import draft_text
+from support.model_servers import model_argument
 from support.tmux import Tmux
 
 if TYPE_CHECKING:
@@ -44,18 +49,22 @@ def test_a_turn_continues_after_its_window_is_closed_and_is_resumed(
     wait_until(lambda: latest()["end_reason"] == "tui_close")
 
 
-def test_a_turn_continues_after_quitting(tmp_path: Path, serve: Any) -> None:
-    name = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
-    with Tmux(tmp_path, 100, 30) as terminal:
-        terminal.run(command("--model", name))
+@pytest.mark.usefixtures("serve")
+def test_a_turn_continues_after_quitting(tmp_path: Path) -> None:
+    script = ModelScript.parse(f"steps: [{{say: {SLOW}, pause: 0.3}}]")
+    with ScriptServer(script) as server, Tmux(tmp_path, 100, 30) as terminal:
+        limits = ("--effort", "low", "--max-output-tokens", "99", "--max-turns", "4")
+        terminal.run(command(*limits, "--model", model_argument(server)))
         terminal.wait_for("F1 keys")
         terminal.type("count\n")
         terminal.wait_for("three")
         terminal.press("C-d")
         assert "continues in the background" in terminal.wait_for_end()
-    with SessionDB() as db:
-        session_id = latest()["id"]
-        wait_until(lambda: db.get_messages(session_id)[-1]["content"] == SLOW)
+        with SessionDB() as db:
+            session_id = latest()["id"]
+            wait_until(lambda: db.get_messages(session_id)[-1]["content"] == SLOW)
+        assert server.requests[0]["reasoning_effort"] == "low"
+        assert 99 in server.requests[0].values()
 
 
 def test_the_ui_reconnects_after_the_daemon_is_killed(tmp_path: Path, serve: Any) -> None:

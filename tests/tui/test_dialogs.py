@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Button, Static
 
-from hermes_tui.approval_dialog import (
+from hermes_tui.approval_dialog import ApprovalDialog
+from hermes_tui.dialogs import (
     MIN_VISIBLE_SECONDS,
     TYPING_PAUSE_SECONDS,
-    ApprovalDialog,
+    ClarifyDialog,
+    KeysDialog,
 )
-from hermes_tui.dialogs import ClarifyDialog, KeysDialog
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, is_idle, submit, wait_for
 from tui_gateway.protocol import (
@@ -42,7 +43,7 @@ async def test_keys_meant_for_the_input_do_not_approve(
     opened: Open, tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "hermes_tui.approval_dialog.TYPING_PAUSE_SECONDS", 600.0
+        "hermes_tui.dialogs.TYPING_PAUSE_SECONDS", 600.0
     )  # no key comes after a pause
     (tmp_path / "old").mkdir()
     app = opened(RISKY)
@@ -55,7 +56,7 @@ async def test_keys_meant_for_the_input_do_not_approve(
             assert isinstance(app.screen, ApprovalDialog)
         hint = app.screen.query_one(".keys", Static)
         assert "wait" in str(hint.render())
-        monkeypatch.setattr("hermes_tui.approval_dialog.TYPING_PAUSE_SECONDS", TYPING_PAUSE_SECONDS)
+        monkeypatch.setattr("hermes_tui.dialogs.TYPING_PAUSE_SECONDS", TYPING_PAUSE_SECONDS)
         await wait_for(pilot, lambda: "Esc" in str(hint.render()))
         await pilot.press("o")
         await wait_for(pilot, lambda: is_idle(app))
@@ -101,7 +102,7 @@ async def test_the_delay_restarts_when_a_dialog_reappears(
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         assert isinstance(app.screen, KeysDialog)
         monkeypatch.setattr(
-            "hermes_tui.approval_dialog.MIN_VISIBLE_SECONDS", 600.0
+            "hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 600.0
         )  # the second key is too early
         await pilot.press("o", "o")
         await pilot.pause()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from textual import events
 
-from hermes_tui.approval_dialog import MIN_VISIBLE_SECONDS, ApprovalDialog
+from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.attention import NotificationSettings
+from hermes_tui.dialogs import MIN_VISIBLE_SECONDS
 from hermes_tui.messages import AgentMessage, NoticeLine, ToolRow, UserMessage
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.mcp.config import project_servers
 from hermes_agent.project.commands import parse_command
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from hermes_agent.project.files import ProjectFile
     from hermes_agent.project.trust import PendingFile
     from hermes_core.json_values import JsonObject
+
+
+TRUST_WARNING: Final = (
+    "Trusted files run commands as you, outside of the sandbox of the agent (hooks), start "
+    "programs (MCP servers) and instruct the agent (commands, skills)."
+)
 
 
 def describe_file(file: ProjectFile) -> list[str]:

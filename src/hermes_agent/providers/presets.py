@@ -117,6 +117,33 @@ PRESETS_BY_NAME: Final = {preset.name: preset for preset in PRESETS}
 KEY_SETTINGS: Final = {preset.host: preset.key_setting for preset in PRESETS}
 
 
+class VariableGroup(NamedTuple):
+    """Environment variables that belong together: a key must not be sent to another's address."""
+
+    keys: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.keys, *self.others)
+
+
+def variable_groups() -> list[VariableGroup]:
+    """The variables of each provider: its keys, its address and its default model."""
+    own = VariableGroup(
+        ("HERMES_LLM_KEY",), ("HERMES_LLM_BASE_URL", "HERMES_LLM_API", "HERMES_LLM_MODEL")
+    )
+    providers = [
+        VariableGroup(
+            (preset.variable, *preset.other_variables),
+            (f"{preset.name.upper()}_BASE_URL", f"{preset.name.upper()}_MODEL"),
+        )
+        for preset in PRESETS
+    ]
+    return [own, *providers]
+
+
 def preset_of(api: str, base_url: str) -> ProviderPreset | None:
     """The provider at an endpoint; None for an endpoint of one's own."""
     for preset in PRESETS:

@@ -43,7 +43,9 @@ FULL_MODE: Final = (
 OUTSIDE_FOLDER: Final = (
     "A page saves conversations in the working folder only. Give a name without another folder."
 )
-FORBIDDEN_METHODS: Final = frozenset({"gateway.shutdown", "shell.exec", "config.set", "config.get"})
+FORBIDDEN_METHODS: Final = frozenset(
+    {"gateway.shutdown", "shell.exec", "config.set", "config.get", "environment.update"}
+)
 # Requests with a working folder.
 FOLDER_METHODS: Final = frozenset({"session.create", "session.resume", "session.cwd.set"})
 MAX_BYTES: Final = (

@@ -109,7 +109,6 @@ class VimKeys:
             ".": self._repeat_change,
         }
 
-    @property
     def is_inserting(self) -> bool:
         """Whether keys are text."""
         return self.mode is Mode.INSERT
@@ -123,7 +122,7 @@ class VimKeys:
         if key == "escape":
             return self._escape(text, cursor)
         key = ALIASES.get(key, key)
-        if self.is_inserting or len(key) != 1:
+        if self.is_inserting() or len(key) != 1:
             self._pending = Pending()
             return None
         pending = self._pending
@@ -134,9 +133,9 @@ class VimKeys:
         self._pending = Pending()
         if change is None:
             return Change(cursor)
-        if change.is_edit and not self.is_inserting and key != ".":
+        if change.is_edit and not self.is_inserting() and key != ".":
             self._last_change = (pending.keys, "")
-        if self.is_inserting:
+        if self.is_inserting():
             after = change.apply(text)
             self._inserting = InsertedText(
                 pending.keys, after[: change.cursor], after[change.cursor :]
@@ -324,7 +323,7 @@ class VimKeys:
             change = self.press(key, after, place)
             if change is not None:
                 after, place = change.apply(after), change.cursor
-        if self.is_inserting:
+        if self.is_inserting():
             after = after[:place] + typed + after[place:]
             change = self._escape(after, place + len(typed))
             place = change.cursor

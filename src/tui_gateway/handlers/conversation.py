@@ -13,7 +13,8 @@ from hermes_conversation import slash_commands
 from hermes_conversation.attachments import pictures_of
 from hermes_conversation.prompt_branches import prompt_versions
 from hermes_core import human_format
-from tui_gateway.frames import BUSY, INVALID_PARAMS, NOTHING_TO_DO, RpcError
+from hermes_core.errors import HermesError
+from tui_gateway.frames import BUSY, INVALID_PARAMS, NO_AGENT, NOTHING_TO_DO, RpcError
 from tui_gateway.handlers.environment import as_rpc
 from tui_gateway.handlers.sessions import open_session, resolve_stored
 from tui_gateway.live_session import TURN_RUNNING
@@ -172,6 +173,17 @@ def set_folder(peer: Dispatcher, params: RpcParams) -> object:
     with _changing(peer, params) as conversation:
         folder = as_rpc(lambda: conversation.move_to(Path(params.cwd).expanduser()))
     return {"cwd": str(folder)}
+
+
+def reload(peer: Dispatcher, params: RpcParams) -> object:
+    live = _live(peer, params)
+    with live.changing() as conversation:
+        try:
+            conversation.reload()
+        except HermesError as error:
+            raise RpcError(NO_AGENT, str(error)) from error
+    live.emit(live.info())
+    return live.info()
 
 
 def attach_image(peer: Dispatcher, params: RpcParams) -> object:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hermes_conversation import slash_commands
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import CheckpointError, UsageError
+from hermes_core.json_values import parse_object
+from tui_gateway import client_environment
 from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
 from tui_gateway.summaries import ModelSummary
 
@@ -50,6 +52,18 @@ def complete_path(_peer: Dispatcher, params: RpcParams) -> object:
             for path in visible[:MAX_COMPLETIONS]
         ]
     }
+
+
+def update_environment(_peer: Dispatcher, params: RpcParams) -> object:
+    """Take over the keys and addresses of a client that was started after this process."""
+    given = parse_object(params.variables)
+    if given is None or not all(isinstance(value, str) for value in given.values()):
+        raise RpcError(INVALID_PARAMS, "`variables` must be a JSON object of texts")
+    unknown = sorted(given.keys() - client_environment.known_names())
+    if unknown:
+        raise RpcError(INVALID_PARAMS, f"not a variable of a model provider: {unknown[0]}")
+    texts = {name: str(value) for name, value in given.items()}
+    return {"changed": client_environment.take_over(texts)}
 
 
 def models(_peer: Dispatcher, params: RpcParams) -> object:

@@ -10,6 +10,7 @@ from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.permissions.grants import parse_rules
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.latest import latest_session_in
+from hermes_core.config.definitions.models import EFFORTS
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.ids import is_session_id
 from tui_gateway.frames import INVALID_PARAMS, LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
@@ -71,11 +72,26 @@ def _open(peer: Dispatcher, params: RpcParams, session_id: str | None) -> Opened
         allow=as_rpc(lambda: parse_rules(params.allow)),
         has_automatic_title=True,
         mcp_servers=as_rpc(lambda: parse_given_servers(params.mcp_servers)),
+        max_steps=_limit("max_turns", params.max_turns),
+        max_output=_limit("max_output_tokens", params.max_output_tokens),
+        effort=_effort(params.effort),
     )
     opened = open_session(peer, options)
     live = peer.hub.live(opened.session_id)
     live.closes_when_alone = params.close_on_disconnect
     return opened
+
+
+def _limit(name: str, value: int) -> int:
+    if value < 0:
+        raise RpcError(INVALID_PARAMS, f"`{name}` must not be negative")
+    return value
+
+
+def _effort(name: str) -> str:
+    if name and name not in EFFORTS:
+        raise RpcError(INVALID_PARAMS, f"`effort` must be one of {', '.join(EFFORTS)}")
+    return name
 
 
 def open_session(peer: Dispatcher, options: ConversationOptions) -> OpenedState:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.permissions.grants import check_rule
 from hermes_cli import output_settings
 from hermes_cli.commands.chat import repl
+from hermes_cli.commands.chat.limits import add_limit_options
 from hermes_cli.commands.models import offer
-from hermes_cli.commands.system.trust import ask_at_start
 from hermes_cli.parser import add_conversation_options
 from hermes_core import __version__
 from hermes_core.config.file import ConfigFile
@@ -36,6 +35,7 @@ examples:
   hermes -c                     continue the most recent conversation in this folder
   hermes -r 20260105_1200       continue a conversation by ID, ID prefix or title
   hermes tui --model smollm2    use the small built-in model
+  hermes tui --effort high --max-turns 50
   hermes tui --no-daemon        run in this process; closing the window ends the turn
 
 A running turn continues after the window is closed; `hermes -c` returns to it.
@@ -46,6 +46,7 @@ F1 shows the keys.
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes tui`."""
     add_conversation_options(parser, "tui")
+    add_limit_options(parser)
     parser.add_argument("--no-daemon", action="store_true", help="do not use the background daemon")
     parser.set_defaults(run=run)
 
@@ -61,8 +62,6 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if output_settings.color_setting(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # read by the toolkit
     offer.require_model(arguments.model, out)
-    if sys.stdin.isatty() and out.is_watched:
-        ask_at_start(Path.cwd(), out)
     connect = _connector(arguments, out)
     # The TUI toolkit takes longer to load than most commands take to run.
     from hermes_tui.conversation import ConversationClient, OpenRequest  # noqa: PLC0415 - as said
@@ -76,6 +75,9 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         arguments.source,
         arguments.mode or "",
         "\n".join(check_rule(rule) for rule in arguments.allow),
+        arguments.max_turns,
+        arguments.max_output_tokens,
+        arguments.effort,
     )
     conversation = ConversationClient(connect, request)
     conversation.open()

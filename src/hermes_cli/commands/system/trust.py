@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_agent.project.files import read_project
-from hermes_agent.project.summary import describe_file, describe_pending
+from hermes_agent.project.summary import TRUST_WARNING, describe_file, describe_pending
 from hermes_agent.project.trust import TrustStore
 from hermes_cli.output import confirm
 from hermes_cli.parser import add_json_option
@@ -30,10 +30,6 @@ examples:
   hermes trust --yes --json      trust without a question, in a script of yours
 """
 QUESTION: Final = "Trust these files?"
-WARNING: Final = (
-    "Trusted files run commands as you, outside of the sandbox of the agent (hooks), start "
-    "programs (MCP servers) and instruct the agent (commands, skills)."
-)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +139,7 @@ def _print_pending(trust: ProjectTrust, out: CommandOutput) -> None:
         out.text(f"  {line}")
     for problem in trust.project.problems:
         out.text(f"  never used: {problem}", "yellow")
-    out.text(WARNING, "yellow")
+    out.text(TRUST_WARNING, "yellow")
 
 
 def _print_trusted(trust: ProjectTrust, out: CommandOutput) -> None:

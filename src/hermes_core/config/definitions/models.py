@@ -6,6 +6,7 @@ from typing import Final
 
 from hermes_core.config.schema import Setting
 
+EFFORTS: Final = ("none", "low", "medium", "high")
 MODELS_SETTINGS: Final = (
     Setting("llm.model", "str", "", "Default model; empty looks for a local one."),
     Setting(
@@ -43,7 +44,7 @@ MODELS_SETTINGS: Final = (
         "choice",
         "default",
         "How much a model reasons before it answers; default leaves it to the model.",
-        choices=("default", "none", "low", "medium", "high"),
+        choices=("default", *EFFORTS),
     ),
     Setting(
         "llm.max_wait_seconds",
