@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.screen import Screen
     from textual.widgets import TextArea
+    from textual.worker import Worker
 
     from hermes_tui.attention import NotificationSettings
     from hermes_tui.conversation import ConversationClient
@@ -137,7 +138,10 @@ class HermesApp(App[None]):
     def check_trust(self) -> None:
         """Ask about files of the project that are new or changed."""
         if not self.is_busy:
-            self.run_worker(self.trust_review.ask_if_changed, group="trust", exclusive=True)
+            # A function, not its coroutine: a later check may cancel this one before it starts.
+            _worker: Worker[None] = self.run_worker(
+                self.trust_review.ask_if_changed, group="trust", exclusive=True
+            )
 
     async def show_all(self) -> None:
         """Show the conversation with its running turn."""

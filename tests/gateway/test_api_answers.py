@@ -25,6 +25,51 @@ def setup(db: SessionDB, tmp_path: Path) -> ApiSetup:
     return ApiSetup(db, tmp_path)
 
 
+# Why an answer ends
+
+
+@pytest.mark.parametrize(
+    ("step", "reason", "incomplete"),
+    [
+        ("{say: One two, finish: length}", "length", "max_output_tokens"),
+        ("{say: One, finish: content_filter}", "content_filter", "content_filter"),
+        ("{finish: refusal}", "content_filter", "content_filter"),
+        ("{say: One two.}", "stop", None),
+    ],
+)
+async def test_the_reason_of_the_end_is_reported_with_and_without_a_stream(
+    setup: ApiSetup, answering: Any, step: str, reason: str, incomplete: str | None
+) -> None:
+    answering(f"[{step}, {step}, {step}, {step}]")
+    body = {"messages": [USER_HI]}
+    async with setup.open() as client:
+        asked = await client.ask("one", headers={"Idempotency-Key": "k"})
+        repeated = await client.ask("one", headers={"Idempotency-Key": "k"})
+        streamed = await client.stream(COMPLETIONS, body)
+        response = await client.respond("three")
+        events = await client.stream(RESPONSES, {"input": "four"})
+        fetched = (await client.http.get(f"{RESPONSES}/{response['id']}")).json()
+    for answer in (asked, repeated):
+        assert answer.json()["choices"][0]["finish_reason"] == reason
+    assert streamed[-2][1]["choices"][0]["finish_reason"] == reason
+    details = {"reason": incomplete} if incomplete else None
+    state = "incomplete" if incomplete else "completed"
+    for given in (response, fetched, events[-1][1]["response"]):
+        assert (given["status"], given["incomplete_details"]) == (state, details)
+        assert given["output"][0]["status"] == state
+    assert events[-1][0] == f"response.{state}"
+
+
+async def test_a_turn_that_ends_at_the_step_limit_is_not_complete(
+    setup: ApiSetup, answering: Any
+) -> None:
+    ConfigFile.of_home().set("agent.max_steps", "1")
+    answering(f"[{{say: Looking., calls: [{LOOK}]}}, {{say: I saw hi.}}]")
+    async with setup.open() as client:
+        answer = await client.ask("look")
+    assert answer.json()["choices"][0]["finish_reason"] == "length"
+
+
 # Usage
 
 

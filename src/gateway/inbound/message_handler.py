@@ -396,6 +396,8 @@ def _add_facts(payload: ReplyPayload, reply: TurnReply) -> None:
         payload["usage"] = cast("StoredUsage", reply.usage._asdict())
     if reply.failure is not None:
         payload["failure"] = reply.failure
+    if reply.problem is not None:
+        payload["problem"] = reply.problem.value
 
 
 def _source(event: MessageEvent) -> SessionSource:

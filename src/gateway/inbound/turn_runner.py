@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
+    from hermes_agent.answer_problems import AnswerProblem
     from hermes_agent.events import Event
     from hermes_agent.messages import Usage
     from hermes_agent.turn import AnswerHook
@@ -63,6 +64,12 @@ class TurnReply(NamedTuple):
     text: str
     usage: Usage | None = None
     failure: StoredFailure | None = None
+    problem: AnswerProblem | None = None  # of the answer; the text describes it
+
+    @classmethod
+    def of(cls, last: events.TurnFinished) -> TurnReply:
+        """The reply of a turn that has ended with an answer."""
+        return cls(last.reply, last.usage, problem=last.problem)
 
     @classmethod
     def refused(cls, kind: str, text: str, retry_after: float | None = None) -> TurnReply:
@@ -186,7 +193,7 @@ class TurnRunner:
             later = self._db.messages.rows(conversation.session_id, after_id=message_id)
             reply = _finished_reply(later, conversation.agent.model)
             if reply is not None:
-                return TurnReply(reply)
+                return reply
         is_retry = message_id is not None  # an earlier attempt may have shown text
         with self._live_replies.show(row.inbox_id, prompt.events[-1], is_retry=is_retry) as buffer:
             on_answer = _delivery_of(prompt, buffer)
@@ -259,7 +266,7 @@ class TurnRunner:
             kind = last.failure.kind if last.failure else INTERNAL_FAILURE
             retry_after = last.failure.retry_after if last.failure else None
             return TurnReply(text, last.usage, _failure(kind, last.error, retry_after))
-        return TurnReply(last.reply, last.usage)
+        return TurnReply.of(last)
 
 
 def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:
@@ -267,7 +274,7 @@ def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:
     deliver = prompt.deliver
     if deliver is None:
         return None
-    return lambda last: deliver(TurnReply(last.reply, last.usage), buffer.finish())
+    return lambda last: deliver(TurnReply.of(last), buffer.finish())
 
 
 def _workspace_for_files(conversation: Conversation) -> Path | None:
@@ -283,7 +290,7 @@ def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
     return [text for text in texts if text.strip()]
 
 
-def _finished_reply(rows: list[MessageRow], model: str) -> str | None:
+def _finished_reply(rows: list[MessageRow], model: str) -> TurnReply | None:
     """The reply in the messages after a prompt; None if it is not complete."""
     last = rows[-1] if rows else None
     if last is None or last.role != "assistant" or last.tool_calls:
@@ -292,4 +299,6 @@ def _finished_reply(rows: list[MessageRow], model: str) -> str | None:
         return None
     text = str(last.content or "")
     found = find_problem(last.finish_reason, text, model)
-    return with_notice(text, found.text if found else "")
+    if found is None:
+        return TurnReply(text)
+    return TurnReply(with_notice(text, found.text), problem=found.problem)

@@ -141,6 +141,7 @@ class OutboxSender:
             payload.get("failure"),
             reply.session_id,
             reply.inbox_id,
+            payload.get("problem", ""),
         )
         request = self._send_or_edit(outgoing, payload.get("in_place_of"))
         result = await attempt_async(f"send on {self._platform}", request)

@@ -198,6 +198,7 @@ class OutgoingMessage(NamedTuple):
     failure: StoredFailure | None = None  # the text describes it
     session_id: str | None = None
     inbox_id: int | None = None  # of the message that this answers
+    problem: str = ""  # why the answer is not complete; the text describes it
 
 
 class Adapter(Protocol):

@@ -93,6 +93,7 @@ class ReplyPayload(TypedDict):
     buttons: NotRequired[list[tuple[str, str]]]  # labels and data
     usage: NotRequired[StoredUsage]  # of the turn, for programs
     failure: NotRequired[StoredFailure]  # the text describes it
+    problem: NotRequired[str]  # why the answer is not complete, for programs
 
 
 class StoredRoute(TypedDict, total=False):

@@ -134,11 +134,11 @@ class ApiAdapter:
         if outgoing.reply_to is None:
             return await self._note(outgoing)
         token = token_of(outgoing.reply_to)
-        answer = Answer(outgoing.text, outgoing.usage, outgoing.failure)
+        answer = Answer(outgoing.text, outgoing.usage, outgoing.failure, outgoing.problem)
         answered = self._exchanges.answered_by(token)
         if not answered:  # the request is from before a restart
             stored = StoredAnswer(token, outgoing.chat_id, answer.text)
-            await self._answers.keep(stored._replace(usage=answer.usage, failure=answer.failure))
+            await self._answers.keep(stored.with_facts(answer))
         await self._record(token, outgoing)
         for item in answered:
             await self._keep(item, answer)
@@ -177,7 +177,7 @@ class ApiAdapter:
 
     async def _keep(self, one: Exchange, answer: Answer) -> None:
         stored = StoredAnswer(one.token, one.chat_id, answer.text, one.digest, one.created)
-        await self._answers.keep(stored._replace(usage=answer.usage, failure=answer.failure))
+        await self._answers.keep(stored.with_facts(answer))
 
 
 def make(context: AdapterContext) -> ApiAdapter:

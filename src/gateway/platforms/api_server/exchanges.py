@@ -32,6 +32,7 @@ class Answer(NamedTuple):
     text: str
     usage: StoredUsage | None = None  # of all model requests of the turn
     failure: StoredFailure | None = None  # why there is no answer; the text describes it
+    problem: str = ""  # why the answer is not complete: a value of AnswerProblem
 
 
 class StoredAnswer(NamedTuple):
@@ -44,11 +45,16 @@ class StoredAnswer(NamedTuple):
     created: int = 0
     usage: StoredUsage | None = None
     failure: StoredFailure | None = None
+    problem: str = ""
+
+    def with_facts(self, answer: Answer) -> StoredAnswer:
+        """The answer with what a program wants to know about it."""
+        return self._replace(usage=answer.usage, failure=answer.failure, problem=answer.problem)
 
     @property
     def answer(self) -> Answer:
         """The answer itself."""
-        return Answer(self.text, self.usage, self.failure)
+        return Answer(self.text, self.usage, self.failure, self.problem)
 
 
 class AnswerCache:
@@ -105,6 +111,7 @@ def _answer(fields: JsonObject) -> StoredAnswer:
         created=number_in(fields, "created"),
         usage=cast("StoredUsage | None", object_in(fields, "usage") or None),
         failure=cast("StoredFailure | None", object_in(fields, "failure") or None),
+        problem=text_in(fields, "problem"),
     )
 
 

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 
 from gateway.platforms.api_server.exchanges import Answer
 from gateway.platforms.api_server.failures import failure_error
+from hermes_agent.answer_problems import AnswerProblem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -28,6 +29,13 @@ ERROR_TYPES: Final = {
     429: "rate_limit_error",
 }
 FIRST_SERVER_STATUS: Final = 500
+# By the problem of an answer; a turn that ends at the step limit is unfinished, too.
+FINISH_REASONS: Final[dict[str, str]] = {
+    AnswerProblem.LENGTH: "length",
+    AnswerProblem.STEP_LIMIT: "length",
+    AnswerProblem.FILTERED: "content_filter",
+}
+INCOMPLETE_REASONS: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 NO_USAGE: Final[StoredUsage] = {
     "input": 0,
     "output": 0,
@@ -81,7 +89,7 @@ def completion(shape: AnswerMetadata, answer: Answer) -> dict[str, JsonData]:
         "index": 0,
         "message": {"role": "assistant", "content": answer.text, "refusal": None},
         "logprobs": None,
-        "finish_reason": "stop",
+        "finish_reason": finish_reason(answer),
     }
     return {
         **_completion(shape, "chat.completion"),
@@ -101,12 +109,17 @@ async def completion_events(
     if answer is not None and answer.failure is not None:
         yield sse_event(error_body(failure_error(answer.failure)), "error")
         return
-    yield _chunk(shape, {}, "stop")
+    yield _chunk(shape, {}, finish_reason(answer))
     if shape.includes_usage:
         usage = completion_usage(answer.usage if answer else None)
         chunk = _completion(shape, "chat.completion.chunk")
         yield sse_event({**chunk, "choices": [], "usage": usage})
     yield DONE_EVENT
+
+
+def finish_reason(answer: Answer | None) -> str:
+    """Why the answer ends. Hermes runs tools itself, so it never is `tool_calls`."""
+    return FINISH_REASONS.get(answer.problem, "stop") if answer is not None else "stop"
 
 
 def completion_usage(usage: StoredUsage | None) -> dict[str, JsonData]:
@@ -155,15 +168,17 @@ def response(shape: AnswerMetadata, answer: Answer | None) -> dict[str, JsonData
     """A response; without an answer it is in progress."""
     failure = answer.failure if answer else None
     is_done = answer is not None and failure is None
-    output = [_message(shape, answer.text, "completed")] if answer and is_done else []
-    state = "completed" if is_done else "failed" if failure else "in_progress"
+    reason = INCOMPLETE_REASONS.get(finish_reason(answer))
+    final_state = "incomplete" if reason else "completed"
+    output = [_message(shape, answer.text, final_state)] if answer and is_done else []
+    state = final_state if is_done else "failed" if failure else "in_progress"
     return {
         "id": f"resp_{shape.token}",
         "object": "response",
         "created_at": shape.created,
         "status": state,
         "error": _response_error(failure) if failure else None,
-        "incomplete_details": None,
+        "incomplete_details": {"reason": reason} if reason and is_done else None,
         "instructions": None,
         "metadata": shape.metadata,
         "model": shape.model,
@@ -236,12 +251,13 @@ def _failing(shape: AnswerMetadata, answer: Answer) -> Iterator[dict[str, JsonDa
 
 def _closing(shape: AnswerMetadata, answer: Answer) -> Iterator[dict[str, JsonData]]:
     text = answer.text
-    message = _message(shape, text, "completed")
+    state = "incomplete" if finish_reason(answer) in INCOMPLETE_REASONS else "completed"
+    message = _message(shape, text, state)
     where = _where(shape)
     yield {"type": "response.output_text.done", **where, "text": text, "logprobs": []}
     yield {"type": "response.content_part.done", **where, "part": _part(text)}
     yield {"type": "response.output_item.done", "output_index": 0, "item": message}
-    yield {"type": "response.completed", "response": response(shape, answer)}
+    yield {"type": f"response.{state}", "response": response(shape, answer)}
 
 
 def _where(shape: AnswerMetadata) -> dict[str, JsonData]:
