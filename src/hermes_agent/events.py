@@ -135,9 +135,13 @@ class UsageReport(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A line for the user outside the conversation."""
+    """A line for the user outside the conversation.
+
+    With *ends_answer*, the answer before it is complete, and another one follows.
+    """
 
     text: str
+    ends_answer: bool = False
 
 
 class Attached(NamedTuple):

@@ -79,6 +79,13 @@ OUT_OF_REQUESTS: Final = (
 )
 
 
+MAX_CONTINUATIONS: Final = 5  # of a turn, by hooks
+CONTINUATION_LIMIT: Final = (
+    f"A hook asked {MAX_CONTINUATIONS + 1} times to continue; the turn ends nevertheless."
+)
+FEEDBACK_PREFIX: Final = "Feedback of a hook before the end of the turn: "
+
+
 class TurnDependencies(NamedTuple):
     """The dependencies of a turn."""
 
@@ -111,6 +118,9 @@ class Turn:
         self._plugin_context = ""
         self._calls = CallHistory()
         self.prompt_index = 0  # index of the turn's prompt in the messages
+        self._feedback = ""  # of a hook, after an answer that does not end the turn
+        self._continuations = 0
+        self._is_limit_reached = False  # of continuations
 
     def renew_lease(self) -> None:
         """Renew the turn's lease, unless it was released with the answer."""
@@ -167,7 +177,12 @@ class Turn:
             if isinstance(answer, Failed):
                 return self._failure(answer)
             if not answer.calls:
-                return self._finished(answer, number)
+                if self._is_limit_reached:
+                    yield Notice(CONTINUATION_LIMIT)
+                if not self._feedback:
+                    return self._finished(answer, number)
+                yield self._add_feedback()
+                continue
             problem = yield from self._run_calls(answer, f"{self._turn_id}-{number}")
             if self._deps.cancel.is_requested:
                 return TurnFinished(TurnEnd.INTERRUPTED, answer.text, self._usage)
@@ -293,7 +308,9 @@ class Turn:
             if not last.calls:
                 last = last._replace(text=deps.hooks.final_answer(last.text))
                 if number < deps.max_steps:
-                    changes += self._final_changes(self._finished(last, number), usage)
+                    self._ask_hooks_to_end(last.text)
+                    if not self._feedback:
+                        changes += self._final_changes(self._finished(last, number), usage)
             text, row_id = last.text, self._store_answer(draft, last, changes)
             self.messages.append(
                 answer_message(
@@ -314,6 +331,24 @@ class Turn:
             yield MessageStored("assistant", row_id)
         yield UsageReport(usage, self._usage, model)
         return last
+
+    def _ask_hooks_to_end(self, text: str) -> None:
+        """Call the hooks before the end of the turn; one of them may ask to continue."""
+        deps = self._deps
+        reason = deps.hooks.continuation(text, self._continuations)
+        self._is_limit_reached = bool(reason) and self._continuations >= MAX_CONTINUATIONS
+        is_continued = not self._is_limit_reached and not deps.cancel.is_requested
+        self._feedback = reason if is_continued else ""
+
+    def _add_feedback(self) -> Notice:
+        """Store why the turn continues; the model reads it as a message."""
+        text = f"{FEEDBACK_PREFIX}{self._feedback}"
+        self._deps.store.add_prompt(text, self._lease)
+        self.messages.append({"role": "user", "content": text})
+        self._continuations += 1
+        notice = Notice(f"A hook continues the turn: {self._feedback}", ends_answer=True)
+        self._feedback = ""
+        return notice
 
     def _final_changes(self, finished: TurnFinished, usage: Usage) -> list[Change]:
         """The changes that are stored with the answer that ends the turn."""

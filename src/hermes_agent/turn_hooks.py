@@ -134,6 +134,22 @@ class TurnHooks:
             platform=identity.platform,
         )
 
+    def continuation(self, text: str, continuations: int) -> str:
+        """Why the turn continues after its final answer; empty if it ends."""
+        identity = self._identity
+        decisions = self._announce(
+            "pre_turn_end",
+            **self._turn(),
+            response_text=text,
+            continuations=continuations,
+            model=identity.model,
+            platform=identity.platform,
+        )
+        for decision in decisions:
+            if isinstance(decision, dict) and decision.get("action") == "continue":
+                return str(decision.get("message") or "A hook asks to continue.")
+        return ""
+
     def turn_ended(self, *, completed: bool, interrupted: bool) -> None:
         """Announce the end of the turn."""
         identity = self._identity

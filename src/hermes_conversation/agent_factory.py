@@ -140,6 +140,8 @@ class AgentBundle(NamedTuple):
         self.jobs.close()
         self.extensions.close()
         self.agent.close()
+        if self.shell_hooks is not None:
+            self.shell_hooks.close()
 
 
 def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> AgentBundle:
@@ -171,6 +173,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
     )
     hooks = shell_hooks.invoker_of(
+        db,
         shell_hooks.load_hooks(config, extensions.trust),
         cwd,
         environment_without_secrets,

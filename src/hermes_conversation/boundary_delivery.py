@@ -15,6 +15,7 @@ from hermes_agent.project.trust import assess_project
 from hermes_agent.shell_hooks.config import MAX_TIMEOUT_SECONDS, SECTION
 from hermes_agent.shell_hooks.events import END_REASONS
 from hermes_agent.shell_hooks.invoker import HookRunner
+from hermes_agent.shell_hooks.transcripts import Transcripts
 from hermes_conversation.agent_factory import environment_without_secrets
 from hermes_conversation.shell_hooks import load_hooks
 from hermes_core.config.file import ConfigFile
@@ -26,6 +27,7 @@ from hermes_plugin_host.delivery import Delivery
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hermes_core.json_values import JsonObject
     from hermes_plugin_host.callbacks import CallbackResult
     from hermes_plugin_host.manager import PluginManager
     from hermes_state import SessionDB
@@ -87,11 +89,11 @@ def _end_callback(db: SessionDB) -> Callback:
         hooks = load_hooks(ConfigFile.of_home(), trust)
         if hooks.has("SessionEnd"):
             reason = END_REASONS.get(row.end_reason or "", "other")
-            HookRunner(hooks, cwd, environment_without_secrets()).run(
-                "SessionEnd",
-                session_id,
-                {"reason": reason, "hermes_reason": row.end_reason},
-                reason,
-            )
+            runner = HookRunner(hooks, cwd, environment_without_secrets(), Transcripts(db))
+            fields: JsonObject = {"reason": reason, "hermes_reason": row.end_reason}
+            try:
+                runner.run("SessionEnd", session_id, fields, reason)
+            finally:
+                runner.close()
 
     return _SlowCallback(PLUGIN_NAME, FINALIZE, session_ended)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hermes_agent.turn_hooks import HookInvoker
     from hermes_core.config.file import ConfigFile
     from hermes_core.json_values import JsonObject
+    from hermes_state import SessionDB
 
 
 def load_hooks(config: ConfigFile, trust: ProjectTrust | None) -> ShellHooks:
@@ -37,7 +38,11 @@ def load_hooks(config: ConfigFile, trust: ProjectTrust | None) -> ShellHooks:
 
 
 def invoker_of(
-    hooks: ShellHooks, cwd: Path, environment: Callable[[], Mapping[str, str]], plugins: HookInvoker
+    db: SessionDB,
+    hooks: ShellHooks,
+    cwd: Path,
+    environment: Callable[[], Mapping[str, str]],
+    plugins: HookInvoker,
 ) -> ShellHookInvoker | None:
     """The invoker of a conversation; None without hooks."""
     if not hooks.hooks:
@@ -46,5 +51,6 @@ def invoker_of(
         HookRunner,
         ShellHookInvoker,
     )
+    from hermes_agent.shell_hooks.transcripts import Transcripts  # noqa: PLC0415 - as above
 
-    return ShellHookInvoker(HookRunner(hooks, cwd, environment()), plugins)
+    return ShellHookInvoker(HookRunner(hooks, cwd, environment(), Transcripts(db)), plugins)

@@ -73,6 +73,14 @@ HOOKS: tuple[HookSpec, ...] = (
         'a string, or {"context": string}: added to this turn\'s user message, never stored',
     ),
     _hook(
+        "pre_turn_end",
+        f"{_TURN} response_text continuations model platform",
+        "the model has given its final answer, which is not stored yet; `continuations` counts how "
+        "often the turn was continued",
+        '{"action": "continue", "message": string}: the model gets the message and continues, at '
+        "most 5 times in a turn",
+    ),
+    _hook(
         "post_llm_call",
         f"{_TURN} user_message assistant_response conversation_history model platform",
         "a turn has produced its final answer",

@@ -144,6 +144,8 @@ class EventView:
         if update.topic == "retrying":
             self._app.status.set_note(update.text, update.seconds)
         else:
+            if update.topic == "continued":
+                await self._app.transcript.finish_answer()
             await self._app.note(update.text)
 
     async def _end(self, end: MessageComplete) -> None:

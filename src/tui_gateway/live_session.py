@@ -75,7 +75,8 @@ def _status_event(event: events.Event) -> ClientEvent | None:
         text = with_command_name(event.description)
         return StatusUpdate("retrying", text, round(event.seconds, 1))
     if isinstance(event, events.Notice):
-        return StatusUpdate("status", with_command_name(event.text))
+        topic = "continued" if event.ends_answer else "status"
+        return StatusUpdate(topic, with_command_name(event.text))
     return None
 
 

@@ -203,8 +203,9 @@ class ToolComplete:
 
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
-    """A status message; `topic` is status, retrying or review.
+    """A status message; `topic` is status, retrying, review or continued.
 
+    After `continued`, another answer of the turn follows.
     `seconds` is the time to the next attempt of a request.
     """
 

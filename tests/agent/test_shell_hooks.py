@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.events import ToolFinished, TurnFinished
+from hermes_agent.events import Notice, ToolFinished, TurnEnd, TurnFinished
 from hermes_agent.project.files import read_project
 from hermes_agent.project.trust import TrustStore
 from hermes_agent.providers.scripted import ModelScript
@@ -260,3 +260,102 @@ def test_entries_that_cannot_be_used_are_named_and_the_others_work() -> None:
     assert len(found.problems) == 4
     assert found.for_event("PreToolUse", "mcp__db__query")
     assert not found.for_event("PreToolUse", "Read", "read_file")
+
+
+def test_a_stop_hook_continues_the_turn_with_its_reason_a_limited_number_of_times(
+    hermes_home: Path, cwd: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    check = f"cat >> {log}; echo >> {log}; test -e done || {{ echo 'write done' >&2; exit 2; }}"
+    configure(hermes_home, hooks(Stop=check))
+    write = tool_call_step("write_file", {"path": "done", "content": "x"})
+    steps = [{"say": "First."}, write, {"say": "Second."}, *[{"say": f"{n}."} for n in range(9)]]
+    with ScriptServer(ModelScript.parse(json.dumps({"steps": steps}))) as server, SessionDB() as db:
+        options = ConversationOptions(model=f"{server.base_url}#m", cwd=cwd)
+        conversation = Conversation(db, FixedPrompter(), options)
+        turn = list(conversation.send("go"))
+        stored = [(row.role, row.content) for row in db.messages.rows(conversation.session_id)]
+        assert [event["stop_hook_active"] for event in received(log)] == [False, True]
+        assert [event["last_assistant_message"] for event in received(log)] == ["First.", "Second."]
+        (cwd / "done").unlink()
+        endless = list(conversation.send("more"))
+        conversation.stop()
+    finished = turn[-1]
+    assert isinstance(finished, TurnFinished)
+    assert (finished.end, finished.text) == (TurnEnd.COMPLETE, "Second.")
+    assert [event.text for event in turn if isinstance(event, Notice) and event.ends_answer] == [
+        "A hook continues the turn: write done"
+    ]
+    roles = "user assistant user assistant tool assistant"
+    assert " ".join(role for role, _ in stored) == roles
+    assert str(stored[2][1]).endswith("write done")
+    assert isinstance(endless[-1], TurnFinished)
+    assert endless[-1].text == "5."  # after five continuations
+    notices = [event.text for event in endless if isinstance(event, Notice)]
+    assert "the turn ends nevertheless" in notices[-1]
+
+
+@pytest.mark.parametrize(
+    ("output", "count"),
+    [
+        ({"decision": "block", "reason": "again"}, 6),
+        ({"continue": False, "stopReason": "enough"}, 1),
+        ({"decision": "approve"}, 1),
+    ],
+)
+def test_json_of_a_stop_hook_decides_whether_the_turn_continues(
+    hermes_home: Path, cwd: Path, output: dict[str, Any], count: int
+) -> None:
+    configure(hermes_home, hooks(Stop=f"echo '{json.dumps(output)}'"))
+    steps = [{"say": "Said."}] * 9
+    with ScriptServer(ModelScript.parse(json.dumps({"steps": steps}))) as server, SessionDB() as db:
+        options = ConversationOptions(model=f"{server.base_url}#m", cwd=cwd)
+        conversation = Conversation(db, FixedPrompter(), options)
+        list(conversation.send("go"))
+        conversation.stop()
+        assert len(server.requests) == count
+
+
+def test_hooks_get_a_private_transcript_that_is_removed_with_the_conversation(
+    hermes_home: Path, cwd: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "copy.py"
+    program.write_text(
+        textwrap.dedent(
+            f"""\
+            import json, os, pathlib, sys
+            event = json.load(sys.stdin)
+            path = pathlib.Path(event["transcript_path"])
+            copy = {{"mode": path.stat().st_mode & 0o777, "text": path.read_text()}}
+            name = event["hook_event_name"]
+            pathlib.Path({str(tmp_path)!r}, name).write_text(json.dumps(copy))
+            """
+        )
+    )
+    names = ("SessionStart", "PreToolUse", "Stop", "SessionEnd")
+    configure(hermes_home, hooks(**dict.fromkeys(names, f"python3 {program}")))
+    (cwd / "a").write_text("text of a")
+    script = {"steps": [tool_call_step("read_file", {"path": "a"}), {"say": "Done."}]}
+    with ScriptServer(ModelScript.parse(json.dumps(script))) as server, SessionDB() as db:
+        options = ConversationOptions(model=f"{server.base_url}#m", cwd=cwd)
+        conversation = Conversation(db, FixedPrompter(), options)
+        list(conversation.send("go"))
+        assert len(list((hermes_home / "hook_transcripts").iterdir())) == 1
+        conversation.leave("cli_close")
+        boundary_delivery.deliver_due(db)
+    copies = {name: json.loads((tmp_path / name).read_text()) for name in names}
+    assert {copy["mode"] for copy in copies.values()} == {0o600}
+    lines = {
+        name: [json.loads(line) for line in copy["text"].splitlines()]
+        for name, copy in copies.items()
+    }
+    assert lines["SessionStart"] == []
+    call = lines["PreToolUse"][-1]["message"]["content"][-1]
+    assert (call["type"], call["name"], call["input"]) == ("tool_use", "Read", {"file_path": "a"})
+    for name in ("Stop", "SessionEnd"):  # the answer is there before it is stored
+        kinds = [line["type"] for line in lines[name]]
+        assert kinds == ["user", "assistant", "user", "assistant"]
+        assert lines[name][0]["message"]["content"] == "go"
+        assert lines[name][2]["message"]["content"][0]["type"] == "tool_result"
+        assert lines[name][3]["message"]["content"] == [{"type": "text", "text": "Done."}]
+    assert list((hermes_home / "hook_transcripts").iterdir()) == []

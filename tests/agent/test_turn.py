@@ -329,6 +329,7 @@ def test_hooks_are_called_in_order_and_once(scene: Scene) -> None:
         "transform_tool_result",
         "pre_api_request",
         "transform_llm_output",
+        "pre_turn_end",
         "post_api_request",
         "post_llm_call",
         "on_session_end",

@@ -48,6 +48,7 @@ SAME_EVERYWHERE = {
     "choice": "the prompter always denies",
     "command": "one command",
     "output": "one command",
+    "continuations": "no plugin continues a turn here",
     "sender_id": "turns of a terminal; test_the_sender_of_a_chat_message",
     "session_key": "turns of a terminal; test_the_sender_of_a_chat_message",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -219,3 +220,16 @@ async def test_tables_are_aligned_and_tasks_have_boxes(opened: Open, *, is_strea
         assert [count.strip() for count in counts] == ["count", "5", "1234", "7"]
         for line in ("☐ open", "☑ done", "• link and [ ]", "• plain", "1. ☑ first"):
             assert line in text
+
+
+async def test_an_answer_after_a_stop_hook_is_shown_separately(
+    opened: Open, hermes_home: Path
+) -> None:
+    hook = {"type": "command", "command": "test -e seen || { touch seen; echo more >&2; exit 2; }"}
+    config = {"hooks": {"Stop": [{"hooks": [hook]}]}}
+    (hermes_home / "config.yaml").write_text(json.dumps(config))
+    app = opened("[{say: First.}, {say: Second.}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await submit_and_wait(pilot, "go")
+        assert agent_texts(app) == ["First.", "Second."]
+        assert "A hook continues the turn: more" in notice_texts(app)

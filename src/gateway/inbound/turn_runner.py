@@ -247,7 +247,7 @@ class TurnRunner:
             self._on_progress(inbox_id, event)
             if isinstance(event, events.TextDelta):
                 buffer.append(event.text)
-            elif isinstance(event, events.ToolStarted):
+            elif isinstance(event, events.ToolStarted) or _ends_answer(event):
                 buffer.start_message()
             elif isinstance(event, events.TurnFinished):
                 last = event
@@ -267,6 +267,10 @@ class TurnRunner:
             retry_after = last.failure.retry_after if last.failure else None
             return TurnReply(text, last.usage, _failure(kind, last.error, retry_after))
         return TurnReply.of(last)
+
+
+def _ends_answer(event: Event) -> bool:
+    return isinstance(event, events.Notice) and event.ends_answer
 
 
 def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:

@@ -5,4 +5,5 @@ events   what a command gets on its standard input
 runner   runs one command, with limits
 invoker  calls the commands at the hooks of a turn
 failures failed commands, for `hermes hooks list`
+transcripts  the conversation as a file
 """

@@ -6,7 +6,7 @@
 | UserPromptSubmit | before a prompt is stored                              |
 | PreToolUse       | pre_tool_call                                          |
 | PostToolUse      | transform_tool_result, i.e. only for calls that ran    |
-| Stop             | on_session_end: a turn has ended                       |
+| Stop             | pre_turn_end: the model has given its final answer     |
 | PreCompact       | pre_compaction                                         |
 
 SessionEnd is delivered with the boundaries of sessions (hermes_conversation/shell_hooks.py).
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.shell_hooks.config import ShellHooks
+    from hermes_agent.shell_hooks.transcripts import Transcripts
     from hermes_agent.turn_hooks import HookInvoker
     from hermes_core.json_values import JsonObject
 
@@ -64,9 +65,16 @@ class _ToolFacts(NamedTuple):
 class HookRunner:
     """Runs the commands for an event, one after the other."""
 
-    def __init__(self, hooks: ShellHooks, cwd: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        hooks: ShellHooks,
+        cwd: Path,
+        environment: Mapping[str, str],
+        transcripts: Transcripts,
+    ) -> None:
         self.hooks = hooks
         self._cwd = cwd
+        self._transcripts = transcripts
         root = str(repository_root(cwd))
         self._environment = {
             **environment,
@@ -74,16 +82,25 @@ class HookRunner:
             "CLAUDE_PROJECT_DIR": root,
         }
 
-    def run(self, event: str, session_id: str, fields: JsonObject, *names: str) -> HookAnswer:
-        """Run the commands that match one of *names*; a block ends it."""
+    def run(
+        self, event: str, session_id: str, fields: JsonObject, *names: str, answer: str = ""
+    ) -> HookAnswer:
+        """Run the commands that match one of *names*; a block ends it.
+
+        The transcript ends with *answer*, which is not stored yet.
+        """
+        found = self.hooks.for_event(event, *names)
+        if not found:
+            return HookAnswer()
         document: JsonObject = {
             "session_id": session_id,
+            "transcript_path": self._transcripts.write(session_id, answer),
             "cwd": str(self._cwd),
             "hook_event_name": event,
             **fields,
         }
         contexts: list[str] = []
-        for hook in self.hooks.for_event(event, *names):
+        for hook in found:
             result = run_hook(hook, document, self._cwd, self._environment)
             if result.failure:
                 record_failure(hook, result.failure)
@@ -93,6 +110,10 @@ class HookRunner:
                 return HookAnswer(result.block, "\n\n".join(contexts))
         return HookAnswer("", "\n\n".join(contexts))
 
+    def close(self) -> None:
+        """Remove the transcripts."""
+        self._transcripts.close()
+
 
 class ShellHookInvoker:
     """A HookInvoker: plugins first, then shell commands."""
@@ -101,6 +122,7 @@ class ShellHookInvoker:
         self._runner = runner
         self._plugins = plugins
         self._started: set[str] = set()  # sessions whose prompts came through `submit`
+        self._stopped: set[str] = set()  # sessions whose Stop hooks ran before the end of the turn
         self._context: dict[str, str] = {}  # for the next request of a session
 
     def submit(self, session_id: str, text: str, *, is_new: bool) -> str:
@@ -124,6 +146,8 @@ class ShellHookInvoker:
             return [*results, *self._before_tool(_ToolFacts.of(**facts))]
         if name == "transform_tool_result":
             return self._after_tool(_ToolFacts.of(**facts), results)
+        if name == "pre_turn_end":
+            return [*results, *self._before_end(**facts)]
         if name == "on_session_end":
             self._after_turn(**facts)
         elif name == "pre_compaction":
@@ -134,9 +158,29 @@ class ShellHookInvoker:
         context = self._context.pop(session_id, "")
         return [context] if context else []
 
-    def _after_turn(self, session_id: str, **_facts: Any) -> None:
-        if session_id in self._started:
-            self._runner.run("Stop", session_id, {"stop_hook_active": False})
+    def _before_end(
+        self, session_id: str, response_text: str, continuations: int, **_facts: Any
+    ) -> list[Any]:
+        if session_id not in self._started:
+            return []
+        self._stopped.add(session_id)
+        answer = self._stop(session_id, response_text, is_active=continuations > 0)
+        return [{"action": "continue", "message": answer.block}] if answer.block else []
+
+    def _stop(self, session_id: str, text: str, *, is_active: bool) -> HookAnswer:
+        fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
+        return self._runner.run("Stop", session_id, fields, answer=text)
+
+    def _after_turn(self, session_id: str, *, interrupted: bool, **_facts: Any) -> None:
+        """A turn has ended without a final answer, e.g. at a limit: it cannot be continued."""
+        is_done = session_id in self._stopped
+        self._stopped.discard(session_id)
+        if session_id in self._started and not is_done and not interrupted:
+            self._stop(session_id, "", is_active=False)
+
+    def close(self) -> None:
+        """Remove what was written for the commands."""
+        self._runner.close()
 
     def _before_compaction(
         self, session_id: str, trigger: str, focus: str = "", **_facts: Any

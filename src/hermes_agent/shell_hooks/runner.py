@@ -92,6 +92,8 @@ def read_decision(event: str, code: int, out: str, err: str) -> HookResult:
     if document is None:
         return HookResult(context=out.strip() if event in CONTEXT_EVENTS else "")
     context = text_in(object_in(document, "hookSpecificOutput"), "additionalContext")
+    if event == "Stop" and document.get("continue") is False:
+        return HookResult(context=context)  # the turn is to end
     return HookResult(_objection(document), context)
 
 

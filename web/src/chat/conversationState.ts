@@ -191,6 +191,14 @@ export function addNote(state: Conversation, text: string, rest: Partial<NoteIte
   return { ...state, items: [...state.items, note] };
 }
 
+function showStatus(state: Conversation, payload: Payload): Conversation {
+  const text = toText(payload.text);
+  if (payload.kind === "review") return addNote(state, text);
+  // Another answer of the turn follows.
+  if (payload.kind === "continued") return addNote({ ...state, items: endStreaming(state.items) }, text);
+  return { ...state, status: text };
+}
+
 type Payload = Record<string, unknown>;
 type EventHandler = (state: Conversation, payload: Payload) => Conversation;
 
@@ -216,8 +224,7 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
       result: toText(payload.result),
       seconds: typeof payload.duration_s === "number" ? payload.duration_s : null,
     })),
-  "status.update": (state, payload) =>
-    payload.kind === "review" ? addNote(state, toText(payload.text)) : { ...state, status: toText(payload.text) },
+  "status.update": showStatus,
   "approval.request": (state, payload) => addQuestion(state, "approval.request", payload),
   "clarify.request": (state, payload) => addQuestion(state, "clarify.request", payload),
   "secret.request": (state, payload) => addQuestion(state, "secret.request", payload),

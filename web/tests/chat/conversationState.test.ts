@@ -48,6 +48,21 @@ describe("an answer", () => {
     ]);
   });
 
+  it("is told apart from what follows a hook that continues the turn", () => {
+    const state = applyEvents([
+      event("message.start", { text: "go" }),
+      event("message.delta", { text: "First." }),
+      event("status.update", { kind: "continued", text: "A hook continues the turn: more" }),
+      event("message.delta", { text: "Second." }),
+    ]);
+    expect(state.items).toMatchObject([
+      { kind: "user", text: "go" },
+      { kind: "answer", text: "First.", isStreaming: false },
+      { kind: "note", text: "A hook continues the turn: more" },
+      { kind: "answer", text: "Second.", isStreaming: true },
+    ]);
+  });
+
   it("is told apart from what follows a tool", () => {
     const state = applyEvents([
       event("message.start", { text: "go" }),
