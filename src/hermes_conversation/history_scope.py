@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,9 +22,28 @@ class ConversationHistory:
     def __init__(self, db: SessionDB) -> None:
         self._db = db
 
-    def find(self, query: str, *, limit: int = 20) -> list[FoundMessage]:
-        """Messages that match, newest first."""
-        return self._db.search.find(query, limit=limit)
+    def find(self, query: str, *, limit: int = 20, beside: str = "") -> list[FoundMessage]:
+        """Messages that match, newest first; without those that the session *beside* shows."""
+        return list(itertools.islice(self._outside(self._hits(query, limit), beside), limit))
+
+    def _outside(self, hits: Iterator[FoundMessage], session_id: str) -> Iterator[FoundMessage]:
+        """Leave out what is in the context of a session, e.g. the question itself."""
+        shown: set[int] | None = None
+        for hit in hits:
+            if hit.session_id == session_id:
+                if shown is None:
+                    shown = {row.id for row in self._db.messages.rows(session_id)}
+                if hit.id in shown:
+                    continue
+            yield hit
+
+    def _hits(self, query: str, limit: int) -> Iterator[FoundMessage]:
+        size = min(max(2 * limit, 1), SEARCH_PAGE_SIZE)
+        for offset in range(0, MAX_SCANNED_HITS, size):
+            hits = self._db.search.find(query, limit=size, offset=offset)
+            yield from hits
+            if len(hits) < size:
+                return
 
     def sessions(self, *, limit: int, order_by_last_active: bool) -> list[ListedSession]:
         """Conversations, most recent first."""
@@ -41,23 +61,11 @@ class ScopedHistory(ConversationHistory):
         super().__init__(db)
         self._session_key = session_key
 
-    def find(self, query: str, *, limit: int = 20) -> list[FoundMessage]:
+    def _hits(self, query: str, limit: int) -> Iterator[FoundMessage]:
         """Search like the store, within the chat."""
+        del limit  # most hits belong to other chats
         own = self.ids()
-        results: list[FoundMessage] = []
-        for hit in self._hits(query):
-            if hit.session_id in own:
-                results.append(hit)
-            if len(results) == limit:
-                break
-        return results
-
-    def _hits(self, query: str) -> Iterator[FoundMessage]:
-        for offset in range(0, MAX_SCANNED_HITS, SEARCH_PAGE_SIZE):
-            hits = self._db.search.find(query, limit=SEARCH_PAGE_SIZE, offset=offset)
-            yield from hits
-            if len(hits) < SEARCH_PAGE_SIZE:
-                return
+        yield from (hit for hit in super()._hits(query, SEARCH_PAGE_SIZE) if hit.session_id in own)
 
     def sessions(self, *, limit: int, order_by_last_active: bool) -> list[ListedSession]:
         """List like the store, within the chat."""

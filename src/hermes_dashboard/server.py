@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
@@ -51,6 +52,8 @@ class ShutdownSignal:
 
 
 SHUTDOWN_SECONDS: Final = 3
+NEXT_PORTS: Final = 20  # tried after the default one
+MAX_PORT: Final = 65535
 
 
 class Certificate(NamedTuple):
@@ -75,6 +78,17 @@ def create_server(app: Dashboard, certificate: Certificate | None = None) -> Uvi
         ssl_certfile=None if certificate is None else str(certificate.path),
         ssl_keyfile=None if certificate is None else str(certificate.key),
     )
+
+
+def open_next_socket(host: str, port: int) -> socket.socket:
+    """A listening socket on a port, or on the next one that is free."""
+    for number in range(port, min(port + NEXT_PORTS, MAX_PORT) + 1):
+        try:
+            return listen(host, number)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                break
+    return open_socket(host, port)
 
 
 def open_socket(host: str, port: int) -> socket.socket:

@@ -91,12 +91,12 @@ def unlock(name: str, tier: str = "clay") -> dict[str, str]:
         (
             [unlock("A"), unlock("B", "bronze"), unlock("C")],
             False,
-            "★ 3 achievements: A (Clay), B (Bronze), C (Clay)",
+            "★ 3 achievements: B (Bronze), A (Clay), C (Clay)",
         ),
         (
-            [unlock(name) for name in "ABCDEFG"],
+            [*(unlock(name) for name in "ABCDEF"), unlock("G", "silver")],
             False,
-            "★ 7 achievements: A (Clay), B (Clay), C (Clay), D (Clay), E (Clay) and 2 more",
+            "★ 7 achievements: G (Silver), A (Clay), B (Clay) and 4 more",
         ),
         (
             [unlock(f"N{number}") for number in range(147)],

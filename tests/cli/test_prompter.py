@@ -158,3 +158,17 @@ def test_accepted_decisions(lines: list[str], decision: str) -> None:
     prompter.read_line = iter(lines).__next__
     answer = prompter.approve(ApprovalRequest("s", "t", "rm x", "Removes", ("rm",)))
     assert str(answer) == decision
+
+
+@pytest.mark.parametrize("may_always", [True, False])
+def test_always_is_named_only_where_it_is_offered(
+    capsys: pytest.CaptureFixture[str], *, may_always: bool
+) -> None:
+    prompter = TerminalPrompter(CommandOutput(), is_interactive=True)
+    prompter.read_line = iter(["what\n", "d\n"]).__next__
+    request = ApprovalRequest("s", "t", "rm x", "Removes", ("rm",))
+    prompter.approve(request._replace(may_always=may_always))
+    shown = capsys.readouterr()
+    text = shown.out + shown.err
+    assert ("[a]lways" in text) is may_always
+    assert ("session, always or deny" in text) is may_always

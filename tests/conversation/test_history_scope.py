@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hermes_conversation.history_scope import SEARCH_PAGE_SIZE, ScopedHistory
 from hermes_state import SessionDB
+from support.agent_conversation import open_conversation, tool_call_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_hit_of_the_chat_is_found_after_many_hits_of_other_chats() -> None:
@@ -18,3 +24,13 @@ def test_a_hit_of_the_chat_is_found_after_many_hits_of_other_chats() -> None:
         assert {hit["session_id"] for hit in first_page} == {"other"}
         hits = ScopedHistory(db, "chat:own").find("needle")
         assert [hit.session_id for hit in hits] == ["own"]
+
+
+def test_the_agent_finds_earlier_sessions_and_not_its_own_question(tmp_path: Path) -> None:
+    with SessionDB() as db:
+        db.create_session("earlier", "cli")
+        db.append_message("earlier", "user", "the blue teapot is in the attic")
+    search = tool_call_step("session_search", {"query": "teapot", "limit": 1})
+    with open_conversation(tmp_path, search) as conversation:
+        (found,) = conversation.results("where is the teapot?")
+    assert [hit["session"] for hit in found["results"]] == ["earlier"]

@@ -28,8 +28,8 @@ ACTIONS = ("add", "replace", "remove", "read")
 class SearchesHistory(Protocol):
     """What `session_search` asks of the store."""
 
-    def find(self, query: str, *, limit: int = 20) -> list[FoundMessage]:
-        """Messages that answer *query*, the newest first."""
+    def find(self, query: str, *, limit: int = 20, beside: str = "") -> list[FoundMessage]:
+        """Messages that answer *query*, the newest first; not those the session *beside* shows."""
         ...
 
     def get_session_title(self, session_id: str) -> str | None:
@@ -100,13 +100,15 @@ def session_search_tool(history: SearchesHistory) -> Tool:
         "session_search",
         'Find what was said in earlier sessions: words, "phrases", prefix*, a OR b, -not.',
         schema("query", query=parameter("string"), limit=parameter("integer", "default 10")),
-        reporting_errors(lambda arguments, _context: _session_search(history, arguments)),
+        reporting_errors(
+            lambda arguments, context: _session_search(history, arguments, context.session_id)
+        ),
     )
 
 
-def _session_search(history: SearchesHistory, arguments: JsonObject) -> str:
+def _session_search(history: SearchesHistory, arguments: JsonObject, current_id: str) -> str:
     limit = number(arguments, "limit", 10, 1, 50)
-    hits = history.find(_piece(arguments, "query"), limit=limit)
+    hits = history.find(_piece(arguments, "query"), limit=limit, beside=current_id)
     titles = {hit.session_id: "" for hit in hits}
     for session_id in titles:
         titles[session_id] = history.get_session_title(session_id) or ""

@@ -52,7 +52,7 @@ class History:
         self.hits = []
         self.asked = []
 
-    def find(self, query, *, limit=20):
+    def find(self, query, *, limit=20, beside=""):
         self.asked.append((query, limit))
         return self.hits[:limit]
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from hermes_agent.memory.files import MemoryFiles
+from hermes_conversation.history_scope import ConversationHistory
 from hermes_state import SessionDB
 from support.rows import found_message
 
@@ -86,12 +87,12 @@ def test_history_is_found_with_titles_and_dates(bench):
 
 def test_the_real_store_is_such_a_history(bench):
     with SessionDB() as db:
-        db.create_session("s1", "cli")
-        db.append_message("s1", "user", content="where is the blue teapot")
-        bench.history.find = db.search.find
+        db.create_session("earlier", "cli")
+        db.append_message("earlier", "user", content="where is the blue teapot")
+        bench.history.find = ConversationHistory(db).find
         bench.history.get_session_title = db.get_session_title
         result = bench("session_search", query="teapot")
-    assert result["results"][0]["session"] == "s1"
+    assert result["results"][0]["session"] == "earlier"
     assert "blue teapot" in result["results"][0]["text"]
 
 

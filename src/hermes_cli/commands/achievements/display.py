@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     Piece = tuple[str, str]  # text and style
 
 STAR: Final = "★"
-MAX_NAMED: Final = 5  # the others are only counted
+MAX_NAMED: Final = 5
+NAMED_OF_MANY: Final = 3  # if there are more; the others are only counted
+TIER_ORDER: Final = ("aether", "gold", "silver", "bronze", "clay")
 
 
 def notice_text(announcement: Announcement) -> str:
@@ -38,11 +40,18 @@ def notice_text(announcement: Announcement) -> str:
     if announcement["is_first_scan"] and count > MAX_NAMED:
         earned = human_format.plural(count, "achievement")
         return with_command_name(f"{STAR} {earned} in your history. See `hermes achievements`.")
-    names = ", ".join(_unlock_text(unlock) for unlock in unlocks[:MAX_NAMED])
+    best = sorted(unlocks, key=_rank)[: MAX_NAMED if count <= MAX_NAMED else NAMED_OF_MANY]
+    names = ", ".join(map(_unlock_text, best))
     if count == 1:
         return f"{STAR} Achievement: {names}"
-    rest = f" and {human_format.number(count - MAX_NAMED)} more" if count > MAX_NAMED else ""
+    rest = f" and {human_format.number(count - len(best))} more" if count > len(best) else ""
     return f"{STAR} {human_format.plural(count, 'achievement')}: {names}{rest}"
+
+
+def _rank(unlock: AnnouncedUnlock) -> int:
+    """The place of an unlock: the highest tiers are named first."""
+    tier = unlock["tier"]
+    return TIER_ORDER.index(tier) if tier in TIER_ORDER else len(TIER_ORDER)
 
 
 def _unlock_text(unlock: AnnouncedUnlock) -> str:

@@ -25,6 +25,10 @@ INVALID_DECISION: Final = (
     "Please answer once, session, always or deny. `d REASON` tells the agent why; `s RULE` and "
     "`a RULE` allow another rule."
 )
+INVALID_WITHOUT_ALWAYS: Final = (
+    "Please answer once, session or deny; always is not offered here. `d REASON` tells the agent "
+    "why; `s RULE` allows another rule."
+)
 LONG_COMMAND_LINES: Final = 12  # the risky lines of a longer one are repeated below it
 DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -67,7 +71,7 @@ class TerminalPrompter:
                 continue
             if answer is not None and (answer.choice != "always" or request.may_always):
                 return answer
-            self._out.note(INVALID_DECISION)
+            self._out.note(INVALID_DECISION if request.may_always else INVALID_WITHOUT_ALWAYS)
 
     def secret(self, prompt: str, name: str) -> str:
         """Prompt for a secret, hidden."""

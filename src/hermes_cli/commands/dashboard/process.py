@@ -216,6 +216,7 @@ class ListenPlan(NamedTuple):
     names: tuple[str, ...]
     certificate: Certificate | None
     proxies: TrustedProxies
+    is_port_chosen: bool = True  # by the user; otherwise another free one may be used
 
 
 def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
@@ -228,7 +229,13 @@ def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
     with DASHBOARD.hold(home) as is_ours:
         if not is_ours:
             return None
-        with serving.open_socket(plan.host, plan.port) as listening:
+        take = serving.open_socket if plan.is_port_chosen else serving.open_next_socket
+        with take(plan.host, plan.port) as listening:
+            if plan.port not in (0, listening.getsockname()[1]):
+                out.note(
+                    f"Port {plan.port} is in use; using {listening.getsockname()[1]}. "
+                    "Choose another one with --port or the setting dashboard.port."
+                )
             out.flush()
             page.ensure_built()  # if the build fails, the server serves an error page
             with SessionDB(purge_hook=keep_facts) as db:
@@ -241,7 +248,8 @@ def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
 
 
 def _plan(arguments: argparse.Namespace) -> ListenPlan:
-    settings = ConfigFile.of_home().settings()
+    config = ConfigFile.of_home()
+    settings = config.settings()
     host = arguments.host or settings.get_str("dashboard.host")
     port = settings.get_int("dashboard.port") if arguments.port is None else arguments.port
     if not is_loopback(host) and not PasswordFile(paths.hermes_home()).is_set:
@@ -249,7 +257,8 @@ def _plan(arguments: argparse.Namespace) -> ListenPlan:
     files = [settings.get_str(f"dashboard.tls_{name}") for name in ("cert", "key")]
     proxies = TrustedProxies(settings.get_list("dashboard.trusted_proxies"))
     names = settings.get_list("dashboard.hosts")
-    return ListenPlan(host, port, names, _certificate(*files), proxies)
+    is_chosen = arguments.port is not None or config.entry("dashboard.port").source != "default"
+    return ListenPlan(host, port, names, _certificate(*files), proxies, is_chosen)
 
 
 def _certificate(certificate: str, key: str) -> Certificate | None:
