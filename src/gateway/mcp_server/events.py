@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gateway.mcp_server.models import EventPage, MessageNews, QuestionNews
 from gateway.mcp_server.tools import bounded, described
 from hermes_core.errors import UsageError
 from hermes_core.roles import Right, may
@@ -41,13 +42,6 @@ class EventCursor(NamedTuple):
             raise UsageError("the cursor is not one that events_poll has returned") from error
 
 
-class EventPage(TypedDict):
-    """Events, and the cursor for the next ones."""
-
-    events: list[dict[str, Any]]
-    cursor: str
-
-
 class Events:
     """The events of a store."""
 
@@ -63,13 +57,13 @@ class Events:
         """Like `poll`, but wait for an event; without any in time, the list is empty."""
         end = time.monotonic() + max(0.0, min(seconds, MAX_WAIT_SECONDS))
         if not cursor:
-            cursor = (await self.poll(caller, "", limit))["cursor"]
+            cursor = (await self.poll(caller, "", limit)).cursor
         while True:
             result = await self.poll(caller, cursor, limit)
             left = end - time.monotonic()
-            if result["events"] or left <= 0:
+            if result.events or left <= 0:
                 return result
-            cursor = result["cursor"]
+            cursor = result.cursor
             await asyncio.sleep(min(POLL_SECONDS, left))
 
     def _poll(self, caller: McpCaller, text: str, limit: int) -> EventPage:
@@ -79,19 +73,21 @@ class Events:
         newest = max((item.number for item in questions), default=0)
         if not text:
             cursor = EventCursor(self._db.feed.end(), newest)
-            return {"events": [], "cursor": str(cursor)}
+            return EventPage(events=[], cursor=str(cursor))
         before = EventCursor.parse(text)
         found = self._db.feed.after(before.messages, bounded(limit))
-        events: list[dict[str, Any]] = [
-            {"kind": "message", "conversation": row.session_id, **described(row)}
+        events: list[MessageNews | QuestionNews] = [
+            MessageNews(conversation=row.session_id, **vars(described(row)))
             for row in found.rows
             if self._tools.may_see(caller, row.session_id)
         ]
         if may(caller.role, Right.APPROVE):
             events += [
-                {"kind": "question", "question": item.question_id, "conversation": item.session_id,
-                 "text": item.text}
-                for item in questions if item.number > before.question
-            ]  # fmt: skip
+                QuestionNews(
+                    question=item.question_id, conversation=item.session_id, text=item.text
+                )
+                for item in questions
+                if item.number > before.question
+            ]
         cursor = EventCursor(found.position, max(newest, before.question))
-        return {"events": events, "cursor": str(cursor)}
+        return EventPage(events=events, cursor=str(cursor))

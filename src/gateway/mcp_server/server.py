@@ -14,6 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from starlette.responses import JSONResponse
 
+from gateway.mcp_server import models  # noqa: TC001 - the library reads annotations
 from gateway.mcp_server.callers import OWNER, McpCaller, find_caller
 from gateway.mcp_server.events import Events
 from gateway.mcp_server.tools import McpTools
@@ -21,7 +22,7 @@ from hermes_core import __version__, uvicorn_server
 from hermes_core.errors import HermesError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -73,7 +74,7 @@ class ServedTools:
 
     async def conversations_list(
         self, context: Context[Any], limit: int = 20, offset: int = 0, source: str = ""
-    ) -> list[dict[str, Any]]:
+    ) -> list[models.ConversationItem]:
         """List conversations, most recently used first. source: cli, tui, telegram, …"""
         return await self._run(
             context, lambda c: self._tools.conversations_list(c, limit, offset, source)
@@ -81,17 +82,19 @@ class ServedTools:
 
     async def conversations_search(
         self, context: Context[Any], query: str, limit: int = 20
-    ) -> list[dict[str, Any]]:
+    ) -> list[models.MatchingMessage]:
         """Search messages: words, "phrases", prefix*, one OR two, -not. Newest first."""
         return await self._run(context, lambda c: self._tools.conversations_search(c, query, limit))
 
-    async def conversation_get(self, context: Context[Any], conversation: str) -> dict[str, Any]:
+    async def conversation_get(
+        self, context: Context[Any], conversation: str
+    ) -> models.ConversationFacts:
         """Describe a conversation, given by ID, title or `last`."""
         return await self._run(context, lambda c: self._tools.conversation_get(c, conversation))
 
     async def messages_read(
         self, context: Context[Any], conversation: str, after: int = 0, limit: int = 50
-    ) -> dict[str, Any]:
+    ) -> models.MessagePage:
         """Read a conversation by ID, title or `last`; after: return only messages after this ID."""
         return await self._run(
             context, lambda c: self._tools.messages_read(c, conversation, after, limit)
@@ -99,37 +102,37 @@ class ServedTools:
 
     async def attachments_fetch(
         self, context: Context[Any], conversation: str, message: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[models.AttachmentItem]:
         """Fetch the pictures of a message as `data:` URLs; null if missing or above 10 MB."""
         return await self._run(
             context, lambda c: self._tools.attachments_fetch(c, conversation, message)
         )
 
-    async def channels_list(self, context: Context[Any]) -> list[dict[str, Any]]:
+    async def channels_list(self, context: Context[Any]) -> list[models.ChannelItem]:
         """List the known chats, most recently used first."""
         return await self._run(context, self._tools.channels_list)
 
     async def events_poll(
         self, context: Context[Any], cursor: str = "", limit: int = 50
-    ) -> dict[str, Any]:
+    ) -> models.EventPage:
         """Get new messages and questions after a cursor; without one, only the current cursor."""
         caller = await self._run(context, lambda c: c)
         return await _with_tool_errors(self._events.poll(caller, cursor, limit))
 
     async def events_wait(
         self, context: Context[Any], cursor: str = "", timeout_seconds: float = 30, limit: int = 50
-    ) -> dict[str, Any]:
+    ) -> models.EventPage:
         """Wait for new messages and questions after a cursor, at most 60 seconds."""
         caller = await self._run(context, lambda c: c)
         return await _with_tool_errors(self._events.wait(caller, cursor, timeout_seconds, limit))
 
     async def messages_send(
         self, context: Context[Any], channel: str, text: str, key: str = ""
-    ) -> dict[str, Any]:
+    ) -> models.SentMessage:
         """Send a text to a chat, given by address or name. key: idempotency key, sent only once."""
         return await self._run(context, lambda c: self._tools.messages_send(c, channel, text, key))
 
-    async def permissions_list_open(self, context: Context[Any]) -> list[dict[str, Any]]:
+    async def permissions_list_open(self, context: Context[Any]) -> list[models.QuestionItem]:
         """List the questions of running turns that wait for an answer."""
         return await self._run(context, self._tools.permissions_list_open)
 
@@ -139,7 +142,7 @@ class ServedTools:
         question: str,
         decision: str,
         reason: str = "",
-    ) -> dict[str, Any]:
+    ) -> models.GivenAnswer:
         """Answer a question. decision: once, session, always or deny; or the text of an answer."""
         return await self._run(
             context, lambda c: self._tools.permissions_respond(c, question, decision, reason)
@@ -171,12 +174,11 @@ def build_server(
     return server
 
 
-async def _with_tool_errors(work: Any) -> dict[str, Any]:
+async def _with_tool_errors(work: Awaitable[T]) -> T:
     try:
-        result: dict[str, Any] = await work
+        return await work
     except HermesError as error:
         raise ToolError(str(error)) from error
-    return result
 
 
 class TokenCheck:

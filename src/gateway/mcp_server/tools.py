@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from gateway.mcp_server.models import (
+    AttachmentItem,
+    ChannelItem,
+    ConversationFacts,
+    ConversationItem,
+    GivenAnswer,
+    MatchingMessage,
+    MessageItem,
+    MessagePage,
+    QuestionItem,
+    SentMessage,
+)
 from gateway.outbound import direct_send
 from gateway.platforms.names import Platform
 from gateway.process.config_loader import config_of_home
@@ -33,7 +45,7 @@ class McpTools:
 
     def conversations_list(
         self, caller: McpCaller, limit: int, offset: int, source: str
-    ) -> list[dict[str, Any]]:
+    ) -> list[ConversationItem]:
         """Conversations, most recently used first."""
         first, count = max(offset, 0), bounded(limit)
         if caller.sees_all:
@@ -50,20 +62,20 @@ class McpTools:
 
     def conversations_search(
         self, caller: McpCaller, query: str, limit: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[MatchingMessage]:
         """Messages that match, newest first."""
         if not caller.sees_all:
             caller.require(Right.CHAT_HISTORY, "The history")
         hits = self._db.search.find(query, limit=bounded(limit) if caller.sees_all else 5_000)
         allowed = [hit for hit in hits if self.may_see(caller, hit.session_id)]
         return [
-            {
-                "conversation": hit.session_id,
-                "message": hit.id,
-                "role": hit.role,
-                "at": hit.timestamp,
-                "text": hit.snippet_text,
-            }
+            MatchingMessage(
+                conversation=hit.session_id,
+                message=hit.id,
+                role=hit.role,
+                at=hit.timestamp,
+                text=hit.snippet_text,
+            )
             for hit in allowed[: bounded(limit)]
         ]
 
@@ -71,35 +83,35 @@ class McpTools:
         """Whether a caller may read a conversation."""
         return caller.sees_all or caller.may_see(self._db.sessions.find(session_id))
 
-    def conversation_get(self, caller: McpCaller, conversation: str) -> dict[str, Any]:
+    def conversation_get(self, caller: McpCaller, conversation: str) -> ConversationFacts:
         """The facts about a conversation."""
         row = caller.require_session(self._db, conversation)
-        return {
-            "id": row.id,
-            "title": row.title,
-            "source": row.source,
-            "chat": row.chat_id,
-            "model": row.model,
-            "message_count": row.message_count,
-            "started_at": row.started_at,
-            "ended_at": row.ended_at,
-            "end_reason": row.end_reason,
-            "parent": row.parent_session_id,
-        }
+        return ConversationFacts(
+            id=row.id,
+            title=row.title,
+            source=row.source,
+            chat=row.chat_id,
+            model=row.model,
+            message_count=row.message_count,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            end_reason=row.end_reason,
+            parent=row.parent_session_id,
+        )
 
     def messages_read(
         self, caller: McpCaller, conversation: str, after: int, limit: int
-    ) -> dict[str, Any]:
+    ) -> MessagePage:
         """The messages of a conversation."""
         row = caller.require_session(self._db, conversation)
         rows = self._db.messages.rows(row.id, after_id=after, limit=bounded(limit))
         last = rows[-1].id if len(rows) == bounded(limit) else None
         messages = [described(item) for item in rows]
-        return {"conversation": row.id, "title": row.title, "messages": messages, "next": last}
+        return MessagePage(conversation=row.id, title=row.title, messages=messages, next=last)
 
     def attachments_fetch(
         self, caller: McpCaller, conversation: str, message: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[AttachmentItem]:
         """The files of a message, as `data:` URLs."""
         row = caller.require_session(self._db, conversation)
         found = [item for item in self._db.messages.rows(row.id, include_inactive=True)
@@ -107,53 +119,53 @@ class McpTools:
         if not found:
             raise UsageError(f"conversation {row.id} has no message {message}")
         media = media_of(self._db)
-        results: list[dict[str, Any]] = []
+        results: list[AttachmentItem] = []
         for reference in references(found[0]):
             size = media.size_of(reference)
             is_small = size <= MAX_ATTACHMENT_BYTES
             data = media.as_data(reference) if is_small else None
-            results.append({"attachment": reference, "bytes": size, "data": data})
+            results.append(AttachmentItem(attachment=reference, bytes=size, data=data))
         return results
 
-    def channels_list(self, caller: McpCaller) -> list[dict[str, Any]]:
+    def channels_list(self, caller: McpCaller) -> list[ChannelItem]:
         """The known chats, most recently used first."""
         caller.require(Right.ALL_HISTORY, "The list of chats")
         return [
-            {
-                "channel": channel.address,
-                "name": channel.name,
-                "kind": channel.kind,
-                "conversation": channel.session_id,
-                "used": channel.last_active,
-            }
+            ChannelItem(
+                channel=channel.address,
+                name=channel.name,
+                kind=channel.kind,
+                conversation=channel.session_id,
+                used=channel.last_active,
+            )
             for channel in direct_send.list_channels(self._db, config_of_home())
         ]
 
-    def messages_send(self, caller: McpCaller, channel: str, text: str, key: str) -> dict[str, Any]:
+    def messages_send(self, caller: McpCaller, channel: str, text: str, key: str) -> SentMessage:
         """Send a text to a chat, through the outbox."""
         caller.require(Right.ADMINISTER, "Sending to chats")
         target = direct_send.find_channel(self._db, config_of_home(), channel)
         outbox_ids = direct_send.send(self._db, target, text, key)
-        return {"channel": target.address, "outbox_ids": outbox_ids}
+        return SentMessage(channel=target.address, outbox_ids=outbox_ids)
 
-    def permissions_list_open(self, caller: McpCaller) -> list[dict[str, Any]]:
+    def permissions_list_open(self, caller: McpCaller) -> list[QuestionItem]:
         """The questions of running turns that wait for an answer."""
         caller.require(Right.APPROVE, "The list of questions")
         return [
-            {
-                "question": question.question_id,
-                "kind": question.kind,
-                "conversation": question.session_id,
-                "text": question.text,
-                "choices": list(question.choices),
-                "asked_at": question.asked_at,
-            }
+            QuestionItem(
+                question=question.question_id,
+                kind=question.kind,
+                conversation=question.session_id,
+                text=question.text,
+                choices=list(question.choices),
+                asked_at=question.asked_at,
+            )
             for question in self._db.open_questions.all()
         ]
 
     def permissions_respond(
         self, caller: McpCaller, question_id: str, decision: str, reason: str
-    ) -> dict[str, Any]:
+    ) -> GivenAnswer:
         """Answer a question."""
         caller.require(Right.APPROVE, "Answering questions")
         waiting = {item.question_id: item for item in self._db.open_questions.all()}
@@ -167,34 +179,34 @@ class McpTools:
             text = f"deny {reason}".strip() if decision == "deny" else decision
         if not self._db.open_questions.answer(question_id, text):
             raise UsageError(f"the question {question_id!r} was answered meanwhile")
-        return {"question": question_id, "answer": text}
+        return GivenAnswer(question=question_id, answer=text)
 
 
-def _listed(row: ListedSession) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "title": row.session.title,
-        "preview": row.preview,
-        "source": row.session.source,
-        "model": row.session.model,
-        "message_count": row.session.message_count,
-        "started_at": row.session.started_at,
-        "last_active": row.last_active,
-        "ended_at": row.session.ended_at,
-        "end_reason": row.session.end_reason,
-    }
+def _listed(row: ListedSession) -> ConversationItem:
+    return ConversationItem(
+        id=row.id,
+        title=row.session.title,
+        preview=row.preview,
+        source=row.session.source,
+        model=row.session.model,
+        message_count=row.session.message_count,
+        started_at=row.session.started_at,
+        last_active=row.last_active,
+        ended_at=row.session.ended_at,
+        end_reason=row.session.end_reason,
+    )
 
 
-def described(row: MessageRow) -> dict[str, Any]:
+def described(row: MessageRow) -> MessageItem:
     """A message as callers get it."""
-    return {
-        "message": row.id,
-        "role": row.role,
-        "at": row.timestamp,
-        "text": plain_text(row.content)[:MAX_TEXT_CHARS],
-        "tool": row.tool_name,
-        "attachments": len(references(row)),
-    }
+    return MessageItem(
+        message=row.id,
+        role=row.role,
+        at=row.timestamp,
+        text=plain_text(row.content)[:MAX_TEXT_CHARS],
+        tool=row.tool_name,
+        attachments=len(references(row)),
+    )
 
 
 def references(row: MessageRow) -> list[str]:
