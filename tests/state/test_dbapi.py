@@ -115,3 +115,17 @@ def test_coverage_keeps_its_data_in_it(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert "program.py       1      0   100%" in done.stdout
+
+
+def test_a_statement_with_a_limit_is_prepared_once() -> None:
+    prepared: list[object] = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE message (text)")
+        # SQLite asks the authorizer whenever it prepares a statement.
+        connection.authorizer = lambda *step: prepared.append(step) or 0
+        sql = "SELECT text FROM message ORDER BY text LIMIT ?"
+        connection.execute(sql, (1,)).fetchall()
+        assert prepared
+        prepared.clear()
+        connection.execute(sql, (2,)).fetchall()
+    assert prepared == []

@@ -54,6 +54,8 @@ class Connection(apsw.Connection):
         name, flags = _address(database, uri=uri)
         super().__init__(name, flags=flags, statementcachesize=cached_statements)
         self.set_busy_timeout(int(timeout * 1000))
+        # Otherwise a statement with `LIMIT ?` is prepared again each time, for the bound value.
+        self.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self.convert_binding = _adapt
         self.isolation_level = None if autocommit is True else isolation_level
         self.detect_types = detect_types
