@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,6 +29,7 @@ GATEWAY_LOG_NAME = "gateway.jsonl"
 VERBOSE_LOGGERS = (
     "httpx2", "httpcore", "uvicorn.error", "aiohttp", "nio", "discord", "slack_sdk", "websockets",
 )  # fmt: skip
+ENTRY_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
@@ -46,7 +48,7 @@ class JsonLinesFormatter(logging.Formatter):
         }
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False, default=str)
+        return ENTRY_ENCODER.encode(entry)
 
 
 class LogEntry(NamedTuple):
@@ -112,6 +114,11 @@ def _open_file(name: str) -> logging.Handler:
 
         def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - of the base class
             """Drop the entry."""
+
+        def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802
+            """Whether the file is full, by its size: the base class formats each entry twice."""
+            stream = self.stream
+            return stream is not None and os.fstat(stream.fileno()).st_size >= self.maxBytes
 
     path = paths.private_folder(paths.logs_path()) / name
     handler = QuietFileHandler(

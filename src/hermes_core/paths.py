@@ -6,6 +6,7 @@ used (the folder of hermes-agent), otherwise the XDG data folder.
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -18,12 +19,18 @@ def hermes_home() -> Path:
     """The folder with all data of a user's Hermes."""
     chosen = os.environ.get("HERMES_HOME")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return _home_at(chosen) if chosen.startswith("/") else Path(chosen).expanduser().absolute()
     default = Path.home() / ".hermes"
     xdg = os.environ.get("XDG_DATA_HOME")
     if xdg and not default.exists():
         return Path(xdg).expanduser().absolute() / "hermes"
     return default
+
+
+@functools.lru_cache(maxsize=8)
+def _home_at(path: str) -> Path:
+    """A home, as one object: it is needed many times per message."""
+    return Path(path)
 
 
 def environment() -> dict[str, str]:

@@ -8,25 +8,34 @@ from __future__ import annotations
 
 import functools
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_core.paths import config_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def may_be_set(*names: str) -> bool:
     """Whether any of these settings occurs in the environment or in the text of config.yaml."""
-    if any(os.environ.get(f"HERMES_{name.replace('.', '_').upper()}") for name in names):
+    if any(map(os.environ.get, _variables(names))):
         return True
     path = config_path()
     try:
         status = path.stat()
-        text = _read(str(path), status.st_mtime_ns, status.st_size, status.st_ino)
+        return _occurs(names, path, status.st_mtime_ns, status.st_size, status.st_ino)
     except OSError:  # no file, or an unreadable one, which `config check` reports
         return False
+
+
+@functools.lru_cache(maxsize=64)
+def _variables(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The environment variables of settings."""
+    return tuple(f"HERMES_{name.replace('.', '_').upper()}" for name in names)
+
+
+@functools.lru_cache(maxsize=64)
+def _occurs(names: tuple[str, ...], path: Path, *_version: int) -> bool:
+    """Whether a name occurs in a file, which is read again after a change."""
+    text = path.read_bytes()
     return any(name.rpartition(".")[2].encode() in text for name in names)
-
-
-@functools.lru_cache(maxsize=4)
-def _read(path: str, *_version: int) -> bytes:
-    """The content of a file, which is read again after a change."""
-    return Path(path).read_bytes()
