@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_conversation.agent_factory import notify_plugins
+from hermes_core.config.probe import may_be_set
 
 if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
@@ -16,10 +18,16 @@ log = logging.getLogger(__name__)
 ACTIONS: Final = frozenset({"skip", "rewrite", "allow"})
 
 
-def filter_message(event: MessageEvent, gateway: object, routes: object) -> MessageEvent | None:
-    """The message as plugins leave it; None if one has dropped it. Calls plugins: blocks."""
-    if event.is_deletion or event.internal:
+async def filter_message(
+    event: MessageEvent, gateway: object, routes: object
+) -> MessageEvent | None:
+    """The message as plugins leave it; None if one has dropped it."""
+    if event.is_deletion or event.internal or not may_be_set("plugins.enabled"):
         return event
+    return await asyncio.to_thread(_call_plugins, event, gateway, routes)
+
+
+def _call_plugins(event: MessageEvent, gateway: object, routes: object) -> MessageEvent | None:
     answers = notify_plugins(
         "pre_gateway_dispatch", event=event, gateway=gateway, session_store=routes
     )

@@ -200,7 +200,7 @@ class GatewayService:
         )
 
     async def _receive(self, account: str, event: MessageEvent) -> None:
-        kept = await asyncio.to_thread(filter_message, event, self, self._routes)
+        kept = await filter_message(event, self, self._routes)
         if kept is not None:
             await self.receiver.receive(account, kept)
         if event.source is not None:
