@@ -58,7 +58,7 @@ class MessageItem(BaseModel):
     attachments: int
 
 
-class MessagePage(BaseModel):
+class ConversationMessages(BaseModel):
     """Messages of a conversation; `next` is the last ID if there may be more."""
 
     conversation: str

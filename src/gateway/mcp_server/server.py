@@ -94,7 +94,7 @@ class ServedTools:
 
     async def messages_read(
         self, context: Context[Any], conversation: str, after: int = 0, limit: int = 50
-    ) -> models.MessagePage:
+    ) -> models.ConversationMessages:
         """Read a conversation by ID, title or `last`; after: return only messages after this ID."""
         return await self._run(
             context, lambda c: self._tools.messages_read(c, conversation, after, limit)

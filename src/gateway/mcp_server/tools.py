@@ -9,10 +9,10 @@ from gateway.mcp_server.models import (
     ChannelItem,
     ConversationFacts,
     ConversationItem,
+    ConversationMessages,
     GivenAnswer,
     MatchingMessage,
     MessageItem,
-    MessagePage,
     QuestionItem,
     SentMessage,
 )
@@ -101,13 +101,15 @@ class McpTools:
 
     def messages_read(
         self, caller: McpCaller, conversation: str, after: int, limit: int
-    ) -> MessagePage:
+    ) -> ConversationMessages:
         """The messages of a conversation."""
         row = caller.require_session(self._db, conversation)
         rows = self._db.messages.rows(row.id, after_id=after, limit=bounded(limit))
         last = rows[-1].id if len(rows) == bounded(limit) else None
         messages = [described(item) for item in rows]
-        return MessagePage(conversation=row.id, title=row.title, messages=messages, next=last)
+        return ConversationMessages(
+            conversation=row.id, title=row.title, messages=messages, next=last
+        )
 
     def attachments_fetch(
         self, caller: McpCaller, conversation: str, message: int
