@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 RESTART_VARIABLE: Final = "HERMES_GATEWAY_RESTARTED"  # set in the process that replaces another
 STORE_BACKOFF: Final = Backoff(1.0, 10.0)
+NEW_OBJECTS_PER_COLLECTION: Final = 10_000  # Python's default: 700
 CONFIG_EXIT_CODE: Final = 78  # EX_CONFIG: restarting does not help
 
 
@@ -65,6 +67,7 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
             return ProcessEnd.ALREADY_RUNNING
         try:
             runner = GatewayRunner()
+            _collect_garbage_rarely()
             is_restart = asyncio.run(_run(runner, report))
         except HermesError as error:
             status.write_runtime_status("startup_failed", exit_reason=str(error))
@@ -74,6 +77,15 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
             logging.shutdown()
             os._exit(0)
     return ProcessEnd.RESTART if is_restart else ProcessEnd.DONE
+
+
+def _collect_garbage_rarely() -> None:
+    """Exclude what is loaded now from garbage collections, and collect new objects less often.
+
+    Collections took 4 to 6 % of the CPU time of a chat message.
+    """
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
 
 
 async def _run(runner: GatewayRunner, report: Callable[[str], object] | None) -> bool:
