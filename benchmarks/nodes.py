@@ -17,6 +17,7 @@ from hermes_core.config.file import ConfigFile
 from talks import served
 
 if TYPE_CHECKING:
+    from support.postgres import PostgresServer
     from surroundings import BenchmarkContext
 
 TESTS: Final = Path(__file__).resolve().parent.parent / "tests"
@@ -40,9 +41,15 @@ class Measured(NamedTuple):
 def measure(context: BenchmarkContext) -> list[Figure]:
     """All figures of this benchmark."""
     sys.path.append(str(TESTS))
+    from support.postgres import running_postgres  # noqa: PLC0415 - after sys.path
+
     chats, messages = (QUICK_CHATS, QUICK_MESSAGES) if context.is_quick else (CHATS, MESSAGES)
     counts = GATEWAYS[:2] if context.is_quick else GATEWAYS
-    with context.home(), served(REPLY_WORDS) as address:
+    with (
+        context.home(),
+        served(REPLY_WORDS) as address,
+        running_postgres(is_durable=not context.is_quick) as server,
+    ):
         config = ConfigFile.of_home()
         for name, value in {
             "llm.api": "openai",
@@ -52,7 +59,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
             "memory.review_turns": "0",
         }.items():
             config.set(name, value)
-        runs = {count: asyncio.run(_run(count, chats, messages)) for count in counts}
+        runs = {count: asyncio.run(_run(server, count, chats, messages)) for count in counts}
     figures = []
     for count, run in runs.items():
         base = runs[1].milliseconds
@@ -64,13 +71,11 @@ def measure(context: BenchmarkContext) -> list[Figure]:
     return figures
 
 
-async def _run(count: int, chat_count: int, messages: int) -> Measured:
+async def _run(server: PostgresServer, count: int, chat_count: int, messages: int) -> Measured:
     from support.nodes import Node  # noqa: PLC0415 - after sys.path
-    from support.postgres import running_postgres  # noqa: PLC0415 - as above
     from support.waiting import async_wait_until  # noqa: PLC0415 - as above
 
     with ExitStack() as stack:
-        server = stack.enter_context(running_postgres(is_durable=True))
         os.environ["HERMES_STORE_URL"] = stack.enter_context(server.history())
         stack.callback(os.environ.pop, "HERMES_STORE_URL")
         home = Path(os.environ["HERMES_HOME"])

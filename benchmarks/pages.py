@@ -13,7 +13,7 @@ from dashboard import CHROMIUM, served
 from figures import Figure, median
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
     from surroundings import BenchmarkContext
 
@@ -21,6 +21,7 @@ ROUNDS: Final = 5
 MAX_SCRIPT_SECONDS: Final = 1.0
 MAX_SHIFT: Final = 0.05
 SETTLE_MS: Final = 4000
+QUICK_SETTLE_MS: Final = 100
 PAGES: Final = {
     "overview": "/",
     "analytics": "/analytics?range=all",
@@ -58,9 +59,10 @@ def measure(context: BenchmarkContext) -> list[Figure]:
         state = page.context.storage_state()
         page.close()
         figures: list[Figure] = []
+        settle_ms = QUICK_SETTLE_MS if context.is_quick else SETTLE_MS
         for name, path_of_page in PAGES.items():
             costs = [
-                _load(browser, state, f"{address}{path_of_page}")
+                _load(browser, state, f"{address}{path_of_page}", settle_ms)
                 for _ in range(context.rounds(ROUNDS))
             ]
             script = median([cost.script_seconds for cost in costs])
@@ -82,7 +84,7 @@ def _wait_until_counted(address: str, token: str) -> None:
         client.post("/api/plugins/hermes-achievements/rescan").raise_for_status()
 
 
-def _load(browser: Browser, state: Any, address: str) -> PageCost:
+def _load(browser: Browser, state: Any, address: str, settle_ms: int) -> PageCost:
     context = browser.new_context(storage_state=state, viewport={"width": 1440, "height": 900})
     context.add_init_script(WATCH_SHIFTS)
     page = context.new_page()
@@ -90,14 +92,10 @@ def _load(browser: Browser, state: Any, address: str) -> PageCost:
     metrics.send("Performance.enable")
     page.goto(address)
     page.get_by_role("main").get_by_role("heading").first.wait_for()
-    _settle(page)
+    page.wait_for_timeout(settle_ms)
     result = {
         item["name"]: item["value"] for item in metrics.send("Performance.getMetrics")["metrics"]
     }
     cost = PageCost(result["ScriptDuration"], page.evaluate("window.shifts"))
     context.close()
     return cost
-
-
-def _settle(page: Page) -> None:
-    page.wait_for_timeout(SETTLE_MS)

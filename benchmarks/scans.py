@@ -53,6 +53,8 @@ COLUMNS: Final = """
 SAMPLE_SESSIONS: Final = 25  # sessions for the slow methods
 QUICK_SAMPLE_SESSIONS: Final = 2
 QUICK_DIVISOR: Final = 2_000
+GROWTH: Final = (1, 2, 4)
+QUICK_GROWTH: Final = (1, 2)
 # A program that counts by searching for words: one pass over the text for each number.
 WORD_PATTERNS: Final = [
     re.compile(rf"\b(?:{pair.replace('/', '|')})\w*", re.IGNORECASE)
@@ -281,10 +283,10 @@ def _wait_for_idle(address: str) -> None:
 
 
 def _growth(context: BenchmarkContext) -> list[Figure]:
-    """CPU time per message of histories twice and four times as long."""
+    """CPU time per message of histories that are several times as long."""
     figures: list[Figure] = []
     base = 0.0
-    for factor in (1, 2, 4):
+    for factor in QUICK_GROWTH if context.is_quick else GROWTH:
         path = _growth_history(context, factor)
         with context.folder() as folder:
             result = _scan(path, folder)

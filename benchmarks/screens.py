@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 STARTS: Final = 10
 KEYS: Final = 60
 SETTLING_KEYS: Final = 20
+QUICK_KEYS: Final = 2
 KEY_SECONDS: Final = 0.1  # between two keys, like a fast typist
 MESSAGES: Final = (100, 1_000)
 QUICK_MESSAGES: Final = (100,)
@@ -79,11 +80,11 @@ def _key(context: BenchmarkContext, messages: int) -> float:
         session_id = db.create_session(f"{messages}-messages", "tui", cwd=os.getcwd())  # noqa: PTH109
         pair = ({"role": "user", "content": "And?"}, {"role": "assistant", "content": ANSWER})
         db.append_messages_batch(session_id, [dict(pair[n % 2]) for n in range(messages)])
-    keys = max(10, context.rounds(KEYS))
+    keys, settling = (QUICK_KEYS, 1) if context.is_quick else (KEYS, SETTLING_KEYS)
     with Window(*_tui("-r", session_id)) as window:
         window.wait_for("F1 keys")
         window.wait_for_quiet()
-        _cpu_seconds(window, SETTLING_KEYS, "")  # what follows the first screen is no idle cost
+        _cpu_seconds(window, settling, "")  # what follows the first screen is no idle cost
         idle = _cpu_seconds(window, keys, "")
         typed = _cpu_seconds(window, keys, TYPING)
     return max(0.0, typed - idle) * 1000 / keys

@@ -33,7 +33,7 @@ class BenchmarkContext:
 
     def rounds(self, count: int) -> int:
         """Number of repetitions."""
-        return max(2, count // 40) if self.is_quick else count
+        return max(1, count // 40) if self.is_quick else count
 
     def history(self, preset: str) -> Path:
         """A history of a preset size, generated at first use and kept."""
