@@ -38,6 +38,12 @@ def start(log: Path, module: str, *arguments: str) -> int:
     )
 
 
+def exit_status(process_id: int) -> int | None:
+    """The wait status of a process of `start` that has ended; None while it runs."""
+    ended_id, status = os.waitpid(process_id, os.WNOHANG)
+    return status if ended_id else None
+
+
 STOP_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.05
 

@@ -115,9 +115,9 @@ def ensure_running() -> InstanceRecord:
         if record is not None:
             return record
         if not has_ended:
-            exited_id, status = os.waitpid(process_id, os.WNOHANG)
-            has_ended = bool(exited_id)  # exit status 0: another process is starting one
-            if exited_id and status:
+            status = background_process.exit_status(process_id)
+            has_ended = status is not None  # with status 0: another process is starting one
+            if status:
                 raise DaemonError(f"The daemon did not start. See {log}.")
         time.sleep(0.02)
     raise DaemonError("The daemon did not start in time. Use --no-daemon to run without it.")

@@ -62,6 +62,13 @@ GATEWAY_MODULES = (
     "uvicorn.lifespan.off",
 )  # fmt: skip
 
+DAEMON_MODULES = (
+    "tui_gateway.daemon", "tui_gateway.entry", "tui_gateway.hub", "tui_gateway.server",
+    "tui_gateway.websocket_server",
+)  # fmt: skip
+
+ACP_MODULES = ("hermes_acp.server", *DAEMON_MODULES)
+
 Process = ForkedProcess | subprocess.Popen[bytes]
 
 
@@ -69,10 +76,11 @@ def start_program(
     program: str,
     *arguments: str,
     streams: tuple[int, int],
+    stdin: int | None = None,
     preloaded: tuple[str, ...] = (),
     **environment: str,
 ) -> Process:
-    """Start a program that runs on, with descriptors for stdout and stderr.
+    """Start a program that runs on, with descriptors for stdout and stderr, and perhaps stdin.
 
     *program* is "hermes_cli" or "gateway.process.main".
     """
@@ -81,10 +89,9 @@ def start_program(
         is_cli = program == "hermes_cli"
         full_command = command(*arguments) if is_cli else [sys.executable, "-P", "-m", program]
         out, err = streams
-        return subprocess.Popen(
-            full_command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=variables
-        )
-    return FORK_SERVER.start(program, list(arguments), variables, streams, preloaded)
+        given = subprocess.DEVNULL if stdin is None else stdin
+        return subprocess.Popen(full_command, stdin=given, stdout=out, stderr=err, env=variables)
+    return FORK_SERVER.start(program, list(arguments), variables, streams, preloaded, stdin=stdin)
 
 
 def needs_own_interpreter(environment: dict[str, str]) -> bool:

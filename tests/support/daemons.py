@@ -9,7 +9,11 @@ import queue
 import signal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from hermes_core import background_process, paths
 from hermes_core.instance_record import DAEMON
+from support.command_line import DAEMON_MODULES, FORK_SERVER, needs_own_interpreter
 from support.waiting import PATIENCE_SECONDS, wait_until
 from tui_gateway import daemon
 from tui_gateway.methods import EVENTS, METHODS
@@ -17,20 +21,63 @@ from tui_gateway.protocol import ConnectionLost, payload_of, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from support.fork_server import ForkedProcess
     from tui_gateway.protocol import ClientEvent
 
 
 @contextlib.contextmanager
-def stopping_daemon() -> Iterator[None]:
-    """Stop the daemon that a test started, if any."""
-    try:
-        yield
-    finally:
-        record = DAEMON.find()
-        if record is not None:
-            os.kill(record.pid, signal.SIGTERM)
-            wait_until(lambda: DAEMON.find() is None)
+def stopping_daemon(*, has_own_interpreter: bool = False) -> Iterator[None]:
+    """Stop the daemon that a test started, if any.
+
+    Daemons that this process starts are forks of the fork server, except for tests of the start.
+    """
+    processes = ForkedBackgroundProcesses()
+    with pytest.MonkeyPatch.context() as patch:
+        if not has_own_interpreter and not needs_own_interpreter({}):
+            patch.setattr(background_process, "start", processes.start)
+            patch.setattr(background_process, "exit_status", processes.exit_status)
+        try:
+            yield
+        finally:
+            record = DAEMON.find()
+            if record is not None:
+                os.kill(record.pid, signal.SIGTERM)
+                wait_until(lambda: DAEMON.find() is None)
+            processes.wait()
+
+
+class ForkedBackgroundProcesses:
+    """The functions of `background_process`, with forks of the fork server."""
+
+    def __init__(self) -> None:
+        self._processes: dict[int, ForkedProcess] = {}
+
+    def start(self, log: Path, module: str, *arguments: str) -> int:
+        paths.private_folder(log.parent)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, paths.FILE_MODE)
+        try:
+            process = FORK_SERVER.start(
+                module,
+                list(arguments),
+                dict(paths.environment()),
+                (output, output),
+                DAEMON_MODULES,
+                has_own_session=True,
+            )
+        finally:
+            os.close(output)
+        self._processes[process.pid] = process
+        return process.pid
+
+    def exit_status(self, process_id: int) -> int | None:
+        return self._processes[process_id].poll()
+
+    def wait(self) -> None:
+        """Wait for the end of all processes."""
+        for process in self._processes.values():
+            process.wait(PATIENCE_SECONDS)
 
 
 class DaemonClient:

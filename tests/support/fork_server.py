@@ -112,14 +112,24 @@ class ForkServer:
         environment: dict[str, str],
         streams: tuple[int, int],
         preloaded: tuple[str, ...] = (),
+        *,
+        stdin: int | None = None,
+        has_own_session: bool = False,
     ) -> ForkedProcess:
-        """Start a program with descriptors for stdout and stderr.
+        """Start a program with descriptors for stdout and stderr; without *stdin* it reads nothing.
 
         The server imports the modules *preloaded* once, before it forks.
         """
         null = os.open(os.devnull, os.O_RDONLY)
         try:
-            return self._start(program, arguments, environment, [null, *streams], preloaded)
+            return self._start(
+                program,
+                arguments,
+                environment,
+                [null if stdin is None else stdin, *streams],
+                preloaded,
+                has_own_session=has_own_session,
+            )
         finally:
             os.close(null)
 
@@ -141,6 +151,7 @@ class ForkServer:
         preloaded: tuple[str, ...] = (),
         *,
         is_on_terminal: bool = False,
+        has_own_session: bool = False,
     ) -> ForkedProcess:
         ours, theirs = socket.socketpair()
         request = {
@@ -150,6 +161,7 @@ class ForkServer:
             "cwd": str(Path.cwd()),
             "preloaded": preloaded,
             "is_on_terminal": is_on_terminal,
+            "has_own_session": has_own_session or is_on_terminal,
         }
         with theirs:
             self._send(request, [*streams, theirs.fileno()])
@@ -306,8 +318,9 @@ def _run(request: dict[str, object], streams: list[int]) -> None:
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    if request["is_on_terminal"]:
+    if request["has_own_session"]:
         os.setsid()
+    if request["is_on_terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(str(request["cwd"]))
     os.environ.clear()

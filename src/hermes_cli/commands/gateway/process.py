@@ -51,7 +51,8 @@ def start(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     process_id = background_process.start(log, "gateway.process.main")
     deadline = time.monotonic() + START_SECONDS
     while not _is_up(process_id):
-        if os.waitpid(process_id, os.WNOHANG)[0] or time.monotonic() > deadline:
+        has_ended = background_process.exit_status(process_id) is not None
+        if has_ended or time.monotonic() > deadline:
             reason = _reason(process_id) or f"see {log}"
             raise UsageError(f"The gateway did not start: {reason}")
         time.sleep(0.05)
