@@ -17,18 +17,21 @@ from acp.schema import (
 )
 
 from acp import PROTOCOL_VERSION, RequestError, connect_to_agent, text_block
-from support.command_line import command
+from support.command_line import ACP_MODULES, command, start_program
 from support.waiting import PATIENCE_SECONDS, async_wait_until
+from tui_gateway import daemon
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from acp.client.connection import ClientSideConnection
     from acp.schema import PromptResponse
 
+    from support.command_line import Process
+
 LIMIT_BYTES = 50_000_000
+STDERR = 2
 
 
 class Editor:
@@ -112,24 +115,47 @@ def dump(model: Any) -> dict[str, Any]:
     return result
 
 
+async def start_agent(
+    **environment: str,
+) -> tuple[Process, asyncio.StreamWriter, asyncio.StreamReader]:
+    """`hermes acp` and its standard streams."""
+    in_read, in_write = os.pipe()
+    out_read, out_write = os.pipe()
+    try:
+        streams = (out_write, STDERR)
+        process = start_program(
+            "hermes_cli", "acp", streams=streams, stdin=in_read, preloaded=ACP_MODULES,
+            **environment,
+        )  # fmt: skip
+    finally:
+        os.close(in_read)
+        os.close(out_write)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LIMIT_BYTES)
+    await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(out_read, "rb", 0)
+    )
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(in_write, "wb", 0)
+    )
+    return process, asyncio.StreamWriter(transport, protocol, None, loop), reader
+
+
 @asynccontextmanager
 async def open_editor(
     capabilities: ClientCapabilities | None = None, **environment: str
 ) -> AsyncIterator[Editor]:
-    """An editor that has started `hermes acp` and initialized the connection."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *command("acp"), stdin=pipe, stdout=pipe, limit=LIMIT_BYTES,
-        env={**os.environ, **environment},
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
+    """An editor that has started `hermes acp` and initialized the connection.
+
+    The agent finds a running daemon; in the tests with acpx it starts one.
+    """
+    await asyncio.to_thread(daemon.ensure_running)
     editor = Editor()
-    editor.process = process
+    editor.process, stdin, stdout = await start_agent(**environment)
     connection = connect_to_agent(
         editor,  # type: ignore[arg-type]  # it has no files and terminals
-        process.stdin,
-        process.stdout,
+        stdin,
+        stdout,
         use_unstable_protocol=True,
     )
     try:
@@ -139,10 +165,8 @@ async def open_editor(
         yield editor
     finally:
         await connection.close()
-        if process.returncode is None:
-            process.stdin.close()
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await process.wait()
+        stdin.close()
+        await asyncio.to_thread(editor.process.wait, PATIENCE_SECONDS)
 
 
 async def raw_exchange(lines: list[dict[str, Any]]) -> tuple[int, list[Any], bytes]:
