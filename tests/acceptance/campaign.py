@@ -101,7 +101,7 @@ class Worker:
             return self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)  # faulthandler shows where it hangs
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=PATIENCE_SECONDS)
             raise AssertionError(f"the worker hangs: {self.error_output()}") from None
 
     def kill(self) -> float:

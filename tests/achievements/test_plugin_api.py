@@ -23,7 +23,7 @@ from hermes_conversation import achievements
 from hermes_core.errors import ScanError
 from hermes_state.ledger.file import LedgerFile
 from support.plain_http import NO_CERTIFICATES
-from support.waiting import async_wait_until, wait_until
+from support.waiting import PATIENCE_SECONDS, async_wait_until, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def serving(module: ModuleType) -> Iterator[httpx.Client]:
             time.sleep(0.01)
         yield client
     server.should_exit = True
-    thread.join(timeout=10)
+    thread.join(timeout=PATIENCE_SECONDS)
     module._SERVICE.close()
     listening.close()
 
@@ -246,12 +246,12 @@ def test_19_other_requests_do_not_wait_for_a_rescan(
         target=lambda: answers.append(httpx.post(f"{address}{PREFIX}/rescan", timeout=60))
     )
     waiting.start()
-    assert started.wait(10)
+    assert started.wait(PATIENCE_SECONDS)
     assert client.get("/alive").json() == {"ok": True}
     assert client.get(f"{PREFIX}/achievements").json()["unlocked_count"] > 5
     assert not answers
     release.set()
-    waiting.join(timeout=30)
+    waiting.join(timeout=PATIENCE_SECONDS)
     assert answers[0].json()["ok"]
 
 

@@ -21,6 +21,7 @@ from hermes_core.errors import ScanBusyError
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -365,7 +366,7 @@ def test_a_scan_can_be_paused(builder: HistoryBuilder) -> None:
     thread.join(timeout=0.5)
     assert thread.is_alive()
     running.set()
-    thread.join(timeout=30)
+    thread.join(timeout=PATIENCE_SECONDS)
     assert results[0].rescanned == 31
 
 

@@ -25,7 +25,7 @@ from hermes_state.ledger.factory import open_ledger
 from hermes_state.ledger.history import open_history
 from support.command_line import run_hermes
 from support.plugin_folders import make_plugin
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -205,7 +205,7 @@ def test_one_of_two_processes_that_found_the_same_unlock_announces_it() -> None:
         record = service.records.record
 
         def record_together(*arguments: Any) -> Any:
-            both_have_scanned.wait(20)
+            both_have_scanned.wait(PATIENCE_SECONDS)
             return record(*arguments)
 
         service.records.record = record_together  # type: ignore[method-assign]

@@ -28,6 +28,7 @@ from support.rendered_history import (
     serialised,
     user_message,
 )
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,7 +221,7 @@ def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
     is_fast_done = threading.Event()
 
     def slow(_arguments: Any, _context: Any) -> str:
-        is_fast_done.wait(30)
+        is_fast_done.wait(PATIENCE_SECONDS)
         return success(output="slow")
 
     def fast(_arguments: Any, _context: Any) -> str:

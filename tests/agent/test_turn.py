@@ -199,7 +199,7 @@ def test_an_interrupt_reaches_a_silent_model(scene: Scene) -> None:
 
 def test_an_interrupt_stops_a_running_tool(scene: Scene) -> None:
     def wait(_arguments: Any, context: Any) -> str:
-        return success(output="stopped" if context.cancel.wait(30) else "waited")
+        return success(output="stopped" if context.cancel.wait(PATIENCE_SECONDS) else "waited")
 
     agent = scene.agent("steps: [{calls: [{name: wait}]}, {say: never}]", tool("wait", wait))
     for event in agent.turn("go"):

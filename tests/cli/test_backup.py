@@ -22,6 +22,7 @@ from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep.health import examine
 from support.command_line import command
 from support.sample_history import CHAT, OSLO
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +113,7 @@ def test_a_backup_taken_while_four_processes_write(
     finally:
         stop.touch()
         for worker in workers:
-            assert worker.wait(30) == 0
+            assert worker.wait(PATIENCE_SECONDS) == 0
     restored = target_folder / "restored-2"
     with SessionDB(restored / "state.db") as db:
         db.wait_for_index(10)
@@ -136,7 +137,7 @@ def test_restoring_asks_for_confirmation_and_keeps_the_old_files(
     assert refused.code == 2
     assert "pass --yes" in refused.err
     child = pexpect.spawn(command("restore", "b.zip")[0], command("restore", "b.zip")[1:],
-                          encoding="utf-8", timeout=30)  # fmt: skip
+                          encoding="utf-8", timeout=PATIENCE_SECONDS)  # fmt: skip
     child.expect(r"\[y/N\]")
     child.sendline("n")
     child.expect(pexpect.EOF)

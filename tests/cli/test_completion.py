@@ -14,6 +14,7 @@ import pytest
 from hermes_state import SessionDB
 from support.command_line import CLI
 from support.sample_history import CHAT, OSLO
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,9 @@ def scripts(history: Path, hermes: Hermes, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_the_script_is_valid(scripts: Path, name: str) -> None:
-    subprocess.run([shell(name), "-n", scripts / f"completion.{name}"], check=True, timeout=30)
+    subprocess.run(
+        [shell(name), "-n", scripts / f"completion.{name}"], check=True, timeout=PATIENCE_SECONDS
+    )
 
 
 EXPECTED = [
@@ -103,7 +106,7 @@ def start_shell(name: str, *arguments: str) -> pexpect.spawn[str]:
         env=environment,
         encoding="utf-8",
         dimensions=(24, 150),
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
     )
 
 

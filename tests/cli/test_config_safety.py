@@ -10,6 +10,7 @@ import pytest
 
 from hermes_core.config.file import ConfigFile
 from support.command_line import command
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,9 @@ def test_nested_aliases_in_the_settings_are_refused(hermes_home: Path) -> None:
         for level in range(1, BOMB_LEVELS)
     ]
     (hermes_home / "config.yaml").write_text("\n".join(lines) + "\n")
-    done = subprocess.run(command("config", "list"), capture_output=True, timeout=25, check=False)
+    done = subprocess.run(
+        command("config", "list"), capture_output=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode == 2
     assert b"too many values" in done.stderr
     assert b"Traceback" not in done.stderr

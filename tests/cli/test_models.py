@@ -19,6 +19,7 @@ from hermes_state import SessionDB
 from support.built_in_model import built_in_model
 from support.command_line import command
 from support.terminal import on_terminal, wait_for_exit
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +163,7 @@ def test_interrupting_the_built_in_model_keeps_the_streamed_text() -> None:
     output = os.read(process.stdout.fileno(), 10)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, err
     with SessionDB(is_recovering=False) as db:
         (row,) = db.list_sessions_rich(limit=1)

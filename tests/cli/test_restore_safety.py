@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.config.file import ConfigFile
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,7 +162,7 @@ def test_a_file_larger_than_its_declared_size_is_not_unpacked(
         refused = hermes("restore", "bomb.zip", "--to", str(target))
     finally:
         watch.send_signal(signal.SIGTERM)
-        largest = int(watch.communicate(timeout=30)[0] or 0)
+        largest = int(watch.communicate(timeout=PATIENCE_SECONDS)[0] or 0)
     assert (refused.code, "larger than" in refused.err) == (2, True)
     assert largest <= 16 << 20
 

@@ -18,6 +18,7 @@ from hermes_core import atomic_files
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.clock import ManualClock
 from hermes_core.json_files import read_json, write_json
+from support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.clock
 
@@ -104,7 +105,7 @@ def test_a_folder_lock_blocks_others_until_it_is_released(folder):
     with folder_locked(folder):
         thread.start()
         assert not entered.wait(0.1)
-    assert entered.wait(10)
+    assert entered.wait(PATIENCE_SECONDS)
     thread.join()
 
 
@@ -188,7 +189,7 @@ def test_a_writer_killed_at_any_time_leaves_a_complete_file(folder):
             time.sleep(0.005)
         time.sleep(random.uniform(0, 0.05))
         writer.send_signal(signal.SIGKILL)
-        assert writer.wait(10) == -signal.SIGKILL
+        assert writer.wait(PATIENCE_SECONDS) == -signal.SIGKILL
         value = json.loads(path.read_bytes())
         assert value["filling"] == [value["number"]] * 20_000
         seen.add(value["number"])

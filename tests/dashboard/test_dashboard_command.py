@@ -179,7 +179,7 @@ def test_status_and_stop(hermes_home: Path, hermes: Hermes) -> None:
         assert status["url"] == status_json["url"]
         assert "token" not in hermes("dashboard", "--status").out
         assert "stopped" in hermes("dashboard", "--stop").out
-        running.process.wait(timeout=30)
+        running.process.wait(timeout=PATIENCE_SECONDS)
         assert running.process.returncode == 0
 
 

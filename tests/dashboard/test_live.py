@@ -15,6 +15,7 @@ from hermes_core.errors import StoreError
 from hermes_dashboard.context import GatewayStatus
 from hermes_dashboard.resources import live
 from support.dashboards import NoGateway, dashboard, dashboard_context, wait_until
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,24 +55,24 @@ def connected(served: RunningDashboard) -> Iterator[Queue[LiveEvent]]:
         assert stream.headers["content-type"].startswith("text/event-stream")
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
-        assert events.get(timeout=30) == ("hello", {"version": __version__})
+        assert events.get(timeout=PATIENCE_SECONDS) == ("hello", {"version": __version__})
         yield events
         served.app.shutdown_signal.send()
-        thread.join(timeout=30)
+        thread.join(timeout=PATIENCE_SECONDS)
         assert not thread.is_alive()
 
 
 def wait_for(events: Queue[LiveEvent], session_id: str) -> None:
     """Wait until a session is named."""
     while True:
-        kind, data = events.get(timeout=30)
+        kind, data = events.get(timeout=PATIENCE_SECONDS)
         if kind == "change" and session_id in data["sessions"]:
             return
 
 
 def wait_for_reload(events: Queue[LiveEvent]) -> None:
     """Wait for the event that reloads everything."""
-    while events.get(timeout=30) != ("change", {"sessions": []}):
+    while events.get(timeout=PATIENCE_SECONDS) != ("change", {"sessions": []}):
         pass
 
 
@@ -91,7 +92,7 @@ def test_a_session_written_by_this_process_is_announced(
         db.append_message("one", "user", "hello")
         wait_for(events, "one")
         db.set_session_title("one", "A title")
-        assert events.get(timeout=30)[0] == "change"
+        assert events.get(timeout=PATIENCE_SECONDS)[0] == "change"
 
 
 def test_every_open_page_receives_events(served: RunningDashboard, db: SessionDB) -> None:
@@ -136,7 +137,7 @@ def test_a_gateway_change_is_announced(db: SessionDB) -> None:
     gateway = Gateway()
     with dashboard(dashboard_context(db, gateway=gateway)) as served, connected(served) as events:
         gateway.is_running = True
-        assert events.get(timeout=30) == ("gateway", {})
+        assert events.get(timeout=PATIENCE_SECONDS) == ("gateway", {})
 
 
 def test_a_failing_gateway_does_not_stop_history_events(db: SessionDB) -> None:
@@ -159,7 +160,7 @@ def test_shutdown_ends_the_stream(db: SessionDB) -> None:
         events: Queue[list[str]] = Queue()
         threading.Thread(target=lambda: events.put(list(lines)), daemon=True).start()
         served.app.shutdown_signal.send()
-        events.get(timeout=30)
+        events.get(timeout=PATIENCE_SECONDS)
         stream.close()
 
 

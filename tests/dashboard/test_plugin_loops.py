@@ -11,7 +11,7 @@ import pytest
 from hermes_dashboard.plugins import plugin_loop
 from support.dashboards import dashboard, dashboard_context
 from support.plugin_folders import make_dashboard_plugin
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,10 +78,12 @@ def test_a_blocking_handler_stops_no_other_request(
         client = running.client
         blocked = pool.submit(client.get, "/api/plugins/stuck/blocks")
         wait_until((folder / "begun").exists)
-        assert client.get("/api/overview", timeout=20).status_code == 200
-        assert client.get("/api/plugins/well/hello", timeout=20).json() == {"hello": "you"}
+        assert client.get("/api/overview", timeout=PATIENCE_SECONDS).status_code == 200
+        assert client.get("/api/plugins/well/hello", timeout=PATIENCE_SECONDS).json() == {
+            "hello": "you"
+        }
         for _ in range(2):
-            refused = client.get("/api/plugins/stuck/hello", timeout=20)
+            refused = client.get("/api/plugins/stuck/hello", timeout=PATIENCE_SECONDS)
             assert (refused.status_code, "stuck is busy" in refused.json()["detail"]) == (503, True)
         late = blocked.result(timeout=60)
         assert (late.status_code, "3 seconds" in late.json()["detail"]) == (504, True)

@@ -16,6 +16,7 @@ from hermes_dashboard.auth import gate
 from hermes_dashboard.plugins import apis
 from support.dashboards import dashboard, dashboard_context, raw_request, wait_until
 from support.plugin_folders import make_dashboard_plugin as plugin
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -298,12 +299,12 @@ def test_plugin_websockets_work_and_their_errors_are_isolated(
         headers = served.headers
         with connect(socket_of(served, "board/echo"), additional_headers=headers) as socket:
             socket.send("hello")
-            assert socket.recv(timeout=30) == "hello"
+            assert socket.recv(timeout=PATIENCE_SECONDS) == "hello"
         with (
             connect(socket_of(served, "board/breaks"), additional_headers=headers) as socket,
             pytest.raises(ConnectionClosed) as closed,
         ):
-            socket.recv(timeout=30)
+            socket.recv(timeout=PATIENCE_SECONDS)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1011
         assert "it is broken" in closed.value.rcvd.reason
@@ -315,7 +316,7 @@ def test_plugin_websockets_work_and_their_errors_are_isolated(
                 pass
         with connect(socket_of(served, "board/echo"), additional_headers=headers) as socket:
             socket.send("still here")
-            assert socket.recv(timeout=30) == "still here"
+            assert socket.recv(timeout=PATIENCE_SECONDS) == "still here"
 
 
 def test_sign_out_closes_plugin_websockets(
@@ -330,7 +331,7 @@ def test_sign_out_closes_plugin_websockets(
         with connect(url, additional_headers=headers, origin=served.url) as socket:
             served.access.cookies.forget(token)
             with pytest.raises(ConnectionClosed) as closed:
-                socket.recv(timeout=30)
+                socket.recv(timeout=PATIENCE_SECONDS)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 4401
 

@@ -32,7 +32,7 @@ async def card_of(command: str, db: SessionDB, tmp_path: Path, answering: Any) -
         people = ChatPeople(db, service)
         await people.send("ada", "clean up")
         await async_wait_until(lambda: service.questions.pending(KEY))
-        await async_wait_until(lambda: "/deny REASON" in "".join(questions(db)), seconds=10)
+        await async_wait_until(lambda: "/deny REASON" in "".join(questions(db)))
         messages = questions(db)
         await people.send("ada", "no")
         await async_wait_until(lambda: "Finished." in outbox_texts(db))

@@ -20,7 +20,7 @@ from support.chat import LocalChatClient
 from support.gateway_process import GatewayProcess
 from support.gateways import conversation_texts, local_message, outbox_texts, running_gateway
 from support.matrix_setup import MatrixSetup, context_of
-from support.waiting import async_wait_until
+from support.waiting import PATIENCE_SECONDS, async_wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ async def delete(chat: LocalChatClient, message_id: str) -> None:
     chat.received.pop(message_id, None)
     await chat.write({"chat": "c1", "id": message_id, "deleted": True})
     event = chat.received.setdefault(message_id, asyncio.Event())
-    await asyncio.wait_for(event.wait(), 20)
+    await asyncio.wait_for(event.wait(), PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("busy_mode", ["queue", "steer"])

@@ -11,7 +11,7 @@ from hermes_core.errors import StoreError
 from hermes_state import SessionDB
 from hermes_state.delivery.inbox import InboxRepository
 from support.gateways import conversation_texts, local_message, outbox_texts, running_gateway
-from support.waiting import async_wait_until
+from support.waiting import PATIENCE_SECONDS, async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,13 +93,13 @@ async def test_a_message_whose_client_disconnects_while_it_is_stored_is_answered
 
     def receive_slowly(self: InboxRepository, **fields: Any) -> Any:
         is_storing.set()
-        may_store.wait(30)
+        may_store.wait(PATIENCE_SECONDS)
         return real(self, **fields)
 
     monkeypatch.setattr(InboxRepository, "receive", receive_slowly)
     async with running_gateway(db, tmp_path) as service:
         receiving = asyncio.create_task(service.receiver.receive("local", local_message("hi", "m")))
-        await asyncio.to_thread(is_storing.wait, 30)
+        await asyncio.to_thread(is_storing.wait, PATIENCE_SECONDS)
         receiving.cancel()
         may_store.set()
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])

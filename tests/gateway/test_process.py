@@ -23,6 +23,7 @@ from support.chat import LocalChatClient
 from support.gateway_process import GatewayProcess
 from support.identities import act_as
 from support.plugin_folders import make_plugin
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +62,7 @@ def start(gateway: GatewayProcess, **variables: str) -> None:
 def get(path: str) -> tuple[int, str]:
     url = (status.read_runtime_status() or {})["http_url"] + path
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - loopback
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310 - loopback
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

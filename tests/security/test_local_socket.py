@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.platforms.local import LocalAdapter
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,7 @@ async def test_a_malformed_line_is_answered_with_an_error(tmp_path: Path, line: 
     reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s.sock"))
     writer.write(line.encode(errors="surrogateescape") + b"\n" + MESSAGE.encode() + b"\n")
     answers: list[dict[str, Any]] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not answers or "received" not in answers[-1]:
             answers.append(json.loads(await reader.readline()))
     writer.close()

@@ -16,6 +16,7 @@ from hermes_core.paths import hermes_home
 from support.adapters import AdapterSetup
 from support.gateways import running_gateway
 from support.plain_http import NO_CERTIFICATES
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,7 +54,10 @@ class ApiSetup(AdapterSetup):
             ) as service:
                 headers = {"Authorization": f"Bearer {API_KEY}"}
                 async with httpx2.AsyncClient(
-                    verify=NO_CERTIFICATES, base_url=http_server.url, headers=headers, timeout=30
+                    verify=NO_CERTIFICATES,
+                    base_url=http_server.url,
+                    headers=headers,
+                    timeout=PATIENCE_SECONDS,
                 ) as http:
                     yield ApiClient(http, service)
         finally:

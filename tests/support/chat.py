@@ -55,7 +55,7 @@ class LocalChatClient:
         """Send a message and wait for its confirmation."""
         await self.write({"chat": chat, "id": message_id, "text": text})
         event = self.received.setdefault(message_id, asyncio.Event())
-        await asyncio.wait_for(event.wait(), 20)
+        await asyncio.wait_for(event.wait(), PATIENCE_SECONDS)
 
     async def wait_for(self, count: int) -> list[str]:
         """Wait until *count* replies have arrived; return their texts."""

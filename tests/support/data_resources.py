@@ -20,6 +20,7 @@ from hermes_dashboard.context import (
     GatewayStatus,
 )
 from support.plain_http import NO_CERTIFICATES
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,5 +72,5 @@ def serve_resources(
             yield client
     finally:
         server.should_exit = True
-        thread.join(timeout=10)
+        thread.join(timeout=PATIENCE_SECONDS)
         listener.close()

@@ -30,6 +30,8 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+from support.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -229,7 +231,7 @@ class MailServer:
 
     def send(self, message: EmailMessage, envelope_sender: str = "") -> None:
         """Send a message by SMTP, as a user's mail program does."""
-        with smtplib.SMTP("127.0.0.1", self.smtp_port, timeout=30) as client:
+        with smtplib.SMTP("127.0.0.1", self.smtp_port, timeout=PATIENCE_SECONDS) as client:
             client.send_message(message, from_addr=envelope_sender or None)
 
     def change_validity(self, address: str, validity: int) -> None:

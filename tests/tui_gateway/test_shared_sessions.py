@@ -171,7 +171,7 @@ def test_a_client_that_disconnects_while_opening_leaves_no_session(
         hasty.close()
     watcher = DaemonClient()
     lives = lambda: watcher.call("session.active_list")["sessions"]  # noqa: E731 - a short one
-    wait_until(lambda: not lives(), seconds=40)
+    wait_until(lambda: not lives())
     watcher.close()
 
 
