@@ -17,15 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep import health
+from support.command_line import FORK_SERVER, GATEWAY_MODULES, needs_own_interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from support.command_line import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = Path(__file__).resolve().parent / "workers"
 RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
 IS_FULL = os.environ.get("HERMES_CAMPAIGN") == "full"
 PATIENCE_SECONDS = 120.0
+# Workers that are started often, and do not test what an interpreter does at its start.
+FORKED_SCRIPTS = {"append_and_stream.py", "deliver.py", "run_schedules.py"}
 
 Figures = dict[str, dict[str, Any]]
 
@@ -50,6 +55,19 @@ def wait_until(is_true: Callable[[], bool], what: str, seconds: float = PATIENCE
         time.sleep(0.002)
 
 
+def _start(script: Path, arguments: list[str], output: int, prefix: tuple[str, ...]) -> Process:
+    if script.name in FORKED_SCRIPTS and not prefix and not needs_own_interpreter({}):
+        streams = (output, output)
+        return FORK_SERVER.start(str(script), arguments, dict(os.environ), streams, GATEWAY_MODULES)
+    return subprocess.Popen(
+        [*prefix, sys.executable, "-P", str(script), *arguments],
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{WORKERS}"},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+    )
+
+
 class Worker:
     """A program of `workers/` as a separate process, and its reports."""
 
@@ -60,16 +78,9 @@ class Worker:
         self.report = folder / f"report-{number}-{time.monotonic_ns()}"
         self.report.touch()
         self.errors = self.report.with_name(self.report.name.replace("report", "stderr"))
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{WORKERS}"}
         worker_arguments = [str(self.report), *map(str, arguments)]
         with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-P", str(WORKERS / script), *worker_arguments],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-            )
+            self.process = _start(WORKERS / script, worker_arguments, errors.fileno(), prefix)
 
     def __enter__(self) -> Worker:
         return self

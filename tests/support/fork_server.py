@@ -16,6 +16,7 @@ import gc
 import json
 import os
 import pkgutil
+import runpy
 import select
 import signal
 import socket
@@ -184,7 +185,7 @@ class ForkedProcess:
 
     def __init__(self, connection: socket.socket, arguments: list[str]) -> None:
         self._connection = connection
-        self._arguments = arguments
+        self.args = arguments
         self._received = b""
         self.returncode: int | None = None
         while b"\n" not in self._received:
@@ -209,7 +210,7 @@ class ForkedProcess:
         while self._received.count(b"\n") < 2:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if not select.select([self._connection], [], [], left)[0]:
-                raise subprocess.TimeoutExpired(self._arguments, timeout or 0)
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
             self._receive()
         if self.returncode is None:
             self.returncode = int(self._received.split(b"\n")[1])
@@ -332,12 +333,9 @@ def _run(request: dict[str, object], streams: list[int]) -> None:
         2, "w", closefd=False, buffering=1, errors="backslashreplace"
     )
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    module, function = PROGRAMS[str(request["program"])]
-    main = import_module(module)
-    file = Path(str(main.__file__))
-    sys.argv = [str(file.with_name("__main__.py") if function == "entry" else file)]
-    sys.argv += request["arguments"]  # type: ignore[operator]
-    code = _main(getattr(main, function))
+    file, main = _program(str(request["program"]))
+    sys.argv = [str(file), *request["arguments"]]  # type: ignore[misc]
+    code = _main(main)
     # As the interpreter ends, without the deletion of a thousand modules.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
@@ -345,6 +343,19 @@ def _run(request: dict[str, object], streams: list[int]) -> None:
         with contextlib.suppress(OSError):
             stream.flush()
     os._exit(code)
+
+
+def _program(name: str) -> tuple[Path, Callable[[], int | None]]:
+    """The file and the function of a program; a script is run, with its folder on the path."""
+    if name not in PROGRAMS:
+        script = Path(name)
+        sys.path.append(str(script.parent))
+        return script, lambda: runpy.run_path(name, run_name="__main__") and None
+    module, function = PROGRAMS[name]
+    main = import_module(module)
+    file = Path(str(main.__file__))
+    main_file = file.with_name("__main__.py") if function == "entry" else file
+    return main_file, getattr(main, function)
 
 
 def _main(program: Callable[[], int | None]) -> int:
