@@ -51,7 +51,7 @@ def engine_of_history(
     if not IS_ON_POSTGRES:
         yield
         return
-    with request.getfixturevalue("postgres").history() as url:
+    with request.getfixturevalue("postgres").prepared_history() as url:
         monkeypatch.setenv("HERMES_STORE_URL", url)
         yield
 

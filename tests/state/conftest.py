@@ -68,7 +68,7 @@ def db_path(
     """The path of a store: no file yet, one of hermes-agent, or a database instead of it."""
     path = hermes_home / "state.db"
     if request.param == POSTGRES:
-        with request.getfixturevalue("postgres").history() as url:
+        with request.getfixturevalue("postgres").prepared_history() as url:
             monkeypatch.setenv("HERMES_STORE_URL", url)
             yield path
         return
