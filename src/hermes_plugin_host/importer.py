@@ -56,8 +56,9 @@ def _parent_package(name: str) -> ModuleType | None:
 
 def _forget(name: str) -> None:
     """Remove a module and its submodules, which belong to an earlier or failed import."""
-    for known in [item for item in sys.modules if item == name or item.startswith(f"{name}.")]:
-        del sys.modules[known]
+    for known in list(sys.modules):  # a copy: other threads import meanwhile
+        if known == name or known.startswith(f"{name}."):
+            sys.modules.pop(known, None)
     package, _, last = name.rpartition(".")
     if package in sys.modules:
         vars(sys.modules[package]).pop(last, None)

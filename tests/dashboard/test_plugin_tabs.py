@@ -269,6 +269,7 @@ def test_a_hanging_import_blocks_no_other_requests_and_may_finish_late(
     with serving(db, tmp_path / "b") as served:
         assert {item["error"] for item in listed(served).values()} == {None}
         wait_until((folder / "begun").exists)
+        wait_until(lambda: served.client.get("/api/plugins/good/hello").status_code == 200)
         with ThreadPoolExecutor(60) as pool:  # more than the server has threads
             requests = [
                 pool.submit(served.client.get, "/api/plugins/hangs/hello") for _ in range(60)

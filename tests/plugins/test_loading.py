@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import hermes_plugin_host
 from hermes_core.config.file import ConfigFile
 from hermes_plugin_host import activation
+from hermes_plugin_host.importer import import_file
 from hermes_plugin_host.manager import PluginManager
 from support.plugin_folders import make_dashboard_plugin, make_plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from support.command_line import Hermes
 
@@ -122,3 +126,22 @@ def test_a_command_may_have_a_description_and_set_its_handlers_itself(
     without_action = hermes("meet")
     assert without_action.code == 2
     assert "Join meetings." in without_action.out
+
+
+class NameReadDuringAnImport(str):
+    """The name of a module; while it is compared, another thread imports a module."""
+
+    __slots__ = ()
+
+    def startswith(self, *_arguments: Any) -> bool:
+        sys.modules["imported_meanwhile"] = ModuleType("imported_meanwhile")
+        return False
+
+
+def test_a_plugin_is_imported_while_another_thread_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one.py").write_text("number = 1\n")
+    first = {NameReadDuringAnImport("first"): ModuleType("first")}
+    monkeypatch.setattr(sys, "modules", {**first, **sys.modules})
+    assert import_file("hermes_plugins.one", tmp_path / "one.py").number == 1
