@@ -205,8 +205,9 @@ def test_an_agent_that_fails_does_not_end_following_of_others(
 
 
 def test_a_name_that_cannot_be_reported_does_not_end_following(
-    db: SessionDB, tmp_path: Path
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("hermes_import.follower.POLL_SECONDS", 0.2)
     first = ClaudeFile(tmp_path).exchange("hello", "Hi.")
     with following(db, tmp_path):
         wait_until(lambda: session_of(db, first))
