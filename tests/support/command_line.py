@@ -82,7 +82,7 @@ def start_program(
 ) -> Process:
     """Start a program that runs on, with descriptors for stdout and stderr, and perhaps stdin.
 
-    *program* is "hermes_cli" or "gateway.process.main".
+    *program* is "hermes_cli", "gateway.process.main" or "tui_gateway.entry".
     """
     variables = {**os.environ, **environment}
     if needs_own_interpreter(environment):

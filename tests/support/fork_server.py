@@ -55,6 +55,7 @@ STREAM_COUNT = 3
 PROGRAMS = {
     "hermes_cli": ("hermes_cli.main", "entry"),
     "gateway.process.main": ("gateway.process.main", "main"),
+    "tui_gateway.entry": ("tui_gateway.entry", "main"),
     "run": ("run", "main"),  # benchmarks/run.py
 }
 

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
-import subprocess
-import sys
 import threading
 from typing import Any
 
+from support.command_line import DAEMON_MODULES, start_program
 from support.waiting import PATIENCE_SECONDS
 from tui_gateway.methods import EVENTS, METHODS
+
+STDERR = 2
 
 
 class RpcClient:
     """Starts the server, sends requests and collects the frames."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tui_gateway.entry"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(os.environ),
-        )
+        in_read, in_write = os.pipe()
+        out_read, out_write = os.pipe()
+        self.stdin = os.fdopen(in_write, "wb")
+        self._stdout = os.fdopen(out_read, "rb")
+        try:
+            self.process = start_program(
+                "tui_gateway.entry",
+                streams=(out_write, STDERR),
+                stdin=in_read,
+                preloaded=DAEMON_MODULES,
+            )
+        finally:
+            os.close(in_read)
+            os.close(out_write)
         self._frames: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.events: list[dict[str, Any]] = []
         self._number = 0
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self._stdout:
             self._frames.put(json.loads(line))
         self._frames.put(None)
 
     def send(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data + b"\n")
-        self.process.stdin.flush()
+        self.stdin.write(data + b"\n")
+        self.stdin.flush()
 
     def next(self) -> dict[str, Any]:
         frame = self._frames.get(timeout=PATIENCE_SECONDS)
@@ -95,6 +103,7 @@ class RpcClient:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(timeout=PATIENCE_SECONDS)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        self._reader.join(PATIENCE_SECONDS)
+        self._stdout.close()
+        with contextlib.suppress(BrokenPipeError):  # a request that was not read
+            self.stdin.close()

@@ -17,7 +17,7 @@ from hermes_state import SessionDB
 from support.drafts import draft_text
 from support.plugin_folders import make_plugin
 from support.processes import is_command_running, unique_sleep
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 from support.wire import RpcClient
 from tui_gateway.dispatcher import Dispatcher
 from tui_gateway.hub import Hub
@@ -325,8 +325,7 @@ def hang_up(client: RpcClient) -> None:
 
 
 def end_input(client: RpcClient) -> None:
-    assert client.process.stdin is not None
-    client.process.stdin.close()
+    client.stdin.close()
 
 
 def shut_down(client: RpcClient) -> None:
@@ -351,7 +350,7 @@ def test_streamed_text_and_hooks_survive_every_kind_of_exit(
     (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")
     shown = moment(client, serve, tmp_path)
     end(client)
-    client.process.wait(timeout=60)
+    client.process.wait(timeout=PATIENCE_SECONDS)
     rows = stored()
     assert shown in [row["content"] for row in rows][1] or rows[1]["content"].startswith(shown)
     is_killed = end is kill
