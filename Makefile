@@ -88,20 +88,20 @@ check: lint  ## lint, types, unit and store tests: less than two minutes
 
 # The type checkers and the tests of the page use what the other tests leave of the cores.
 test:  ## lint and every test
-	@$(MAKE) --no-print-directory -j 3 page system models synapse clients
+	@$(MAKE) --no-print-directory -j 4 page system models synapse clients compiled
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j 2 background tests
 
 background:
 	@nice $(MAKE) --no-print-directory -O types pagetests
 
-tests: compiled
+tests: setup
 	$(BIN)/python tests/run_in_memory.py $(PARALLEL)
 
 pagetests: page
 	$(BIN)/python tools/set_up_page.py test
 
-# Compiled once: each of the test processes would compile the same modules.
+# Compiled once, while packages are fetched: each of the test processes would compile the same modules.
 compiled: setup
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
