@@ -10,9 +10,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 # Compiled tests and modules are kept: each of the test's processes would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Two processes per core: tests wait for programs, browsers and disks half of the time.
+# Two processes per core and two more: tests wait for programs, browsers and disks half of the time,
+# and two of them at the same time in a quarter of it.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-PARALLEL := -n $(shell expr $(CORES) \* 2)
+PARALLEL := -n $(shell expr $(CORES) \* 2 + 2)
 # Tests that start few processes; `make check` runs them.
 QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 
