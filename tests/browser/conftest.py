@@ -27,7 +27,7 @@ from support.browsers import (
 from support.command_line import run_hermes
 from support.daemons import stopping_daemon
 from support.dashboards import dashboard, dashboard_context, wait_until
-from support.model_servers import model_argument, model_servers
+from support.model_servers import configured_models, model_argument, model_servers
 
 if TYPE_CHECKING:
     import socket
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+    from hermes_agent.providers.scripted_server import ScriptServer
     from support.browsers import DashboardProcess
     from support.dashboards import RunningDashboard
 
@@ -177,6 +178,12 @@ def set_model_steps(servers: ExitStack, hermes_home: Path) -> Callable[[str], st
         return model_argument(server)
 
     return configure
+
+
+@pytest.fixture
+def answering(servers: ExitStack, hermes_home: Path) -> Callable[..., ScriptServer]:
+    """A function that configures a scripted model of any kind."""
+    return servers.enter_context(configured_models())
 
 
 # A read-only demo history

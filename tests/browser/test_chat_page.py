@@ -16,6 +16,7 @@ from hermes_core.instance_record import DAEMON
 from hermes_dashboard.context import SelectableModel
 from support.chat_browser import ask, log
 from support.dashboards import wait_until
+from support.model_servers import HeldServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 STREAMED_WORDS = [f"word{number}" for number in range(40)]
 SLOW = " ".join(STREAMED_WORDS)
+ENDLESS = f"{SLOW} {'more ' * 3000} The end."  # lasts longer than a test may
 
 
 def test_an_answer_streams_in_and_is_drawn_as_markdown(
@@ -127,10 +129,11 @@ def test_an_approval_shows_invisible_characters_and_all_lines_of_its_rule(
 
 
 def test_input_steers_the_running_turn_or_is_queued(
-    set_model_steps: Callable[[str], str], page: Page
+    answering: Callable[..., HeldServer], page: Page
 ) -> None:
-    call = "{name: terminal, arguments: {command: sleep 2}}"
-    set_model_steps(f"[{{calls: [{call}]}}, {{say: I heard it.}}, {{say: And later.}}]")
+    call = "{name: terminal, arguments: {command: echo}}"
+    steps = f"[{{calls: [{call}]}}, {{say: I heard it.}}, {{say: And later.}}]"
+    model = answering(steps, HeldServer)
     page.goto("/chat")
     ask(page, "Begin")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
@@ -141,6 +144,7 @@ def test_input_steers_the_running_turn_or_is_queued(
     field.fill("Then that")
     page.get_by_role("button", name="Queue").click()
     expect(log(page).locator("[data-waiting=true]", has_text="Then that")).to_be_visible()
+    model.release()
     expect(log(page).get_by_text("I heard it.")).to_be_visible()
     expect(log(page).get_by_text("And later.")).to_be_visible()
     expect(log(page).locator("[data-waiting=true]")).to_have_count(0)
@@ -148,14 +152,14 @@ def test_input_steers_the_running_turn_or_is_queued(
 
 
 def test_stop_stops(set_model_steps: Callable[[str], str], page: Page, db: SessionDB) -> None:
-    set_model_steps(f"[{{say: {SLOW}, pause: 0.2}}]")
+    set_model_steps(f"[{{say: {ENDLESS}, pause: 0.2}}]")
     page.goto("/chat")
     ask(page, "Count")
     expect(log(page).get_by_text("word2")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(log(page).get_by_text("Interrupted. Partial output was saved.")).to_be_visible()
     expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
-    assert STREAMED_WORDS[-1] not in log(page).inner_text()
+    assert "The end." not in log(page).inner_text()
     session = page.url.rpartition("/")[2]
     assert "word2" in str([row["content"] for row in db.get_messages(session)])
 
@@ -163,7 +167,7 @@ def test_stop_stops(set_model_steps: Callable[[str], str], page: Page, db: Sessi
 def test_a_reload_in_mid_answer_loses_and_doubles_nothing(
     set_model_steps: Callable[[str], str], page: Page
 ) -> None:
-    set_model_steps(f"[{{say: {SLOW}, pause: 0.08}}]")
+    set_model_steps(f"[{{say: {SLOW}, pause: 0.15}}]")
     page.goto("/chat")
     ask(page, "Count")
     expect(log(page).get_by_text("word5")).to_be_visible()
