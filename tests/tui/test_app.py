@@ -182,14 +182,16 @@ async def test_a_turn_continues_behind_the_key_list(opened: Open) -> None:
         assert agent_texts(app) == [SLOW]
 
 
-async def test_steering_input_is_read_after_a_tool(opened: Open) -> None:
-    call = "{name: terminal, arguments: {command: sleep 1}}"
+async def test_steering_input_is_read_after_a_tool(opened: Open, tmp_path: Path) -> None:
+    command = "until test -e go-on; do sleep 0.1; done"
+    call = f"{{name: terminal, arguments: {{command: '{command}'}}}}"
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "go")
         await wait_for(pilot, lambda: app.query(ToolRow))
         await submit(pilot, "and hurry")
         assert app.query(".waiting")
+        (tmp_path / "go-on").touch()
         await wait_for(pilot, lambda: is_idle(app))
         assert not app.query(".waiting")
         assert [stored_texts(app)[0], *stored_texts(app)[-2:]] == ["go", "and hurry", "Done."]
