@@ -25,6 +25,8 @@ GROUPS: Final = {
     "postgresql": r"tests/state/(.*\[postgresql|test_(store_copy|postgres))|tests/cli/test_store\b"
     r"|tests/a[a-z]*/test_shared_(ledger|scan)",
     "API clients": r"tests/acceptance/test_api_clients\.py",
+    # Its library takes half a second to import.
+    "OpenAPI": r"tests/dashboard/test_openapi\.py",
     "launcher": r"tests/cli/test_launcher\.py",
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",
