@@ -54,6 +54,11 @@ def notice_texts(app: HermesApp) -> list[str]:
     return [notice.text for notice in app.query(NoticeLine)]
 
 
+def last_notice(app: HermesApp) -> str:
+    """The text of the last notice; empty before the first one."""
+    return notice_texts(app)[-1] if notice_texts(app) else ""
+
+
 def stored_texts(app: HermesApp) -> list[str]:
     messages = app.conversation.call("session.history")["messages"]
     return [str(row["content"]) for row in messages]

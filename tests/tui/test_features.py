@@ -19,7 +19,7 @@ from support.screens import (
     SIZE,
     agent_texts,
     is_idle,
-    notice_texts,
+    last_notice,
     stored_texts,
     submit,
     submit_and_wait,
@@ -52,7 +52,7 @@ async def test_rewind_undoes_everything_after_a_message(opened: Open) -> None:
         await pilot.press("up", "enter")
         await wait_for(pilot, lambda: user_texts(app) == ["one"])
         assert app.query_one(Prompt).text == "two"
-        await wait_for(pilot, lambda: "Rewound" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "Rewound" in last_notice(app))
         await pilot.press("ctrl+c", "f3")
         await wait_for(pilot, lambda: isinstance(app.screen, RewindDialog))
         await pilot.press("r")
@@ -151,7 +151,7 @@ async def test_a_dropped_image_is_attached(opened: Open, tmp_path: Path, db: Ses
         row = db.get_messages(app.conversation.session_id)[0]
         assert [part["type"] for part in row["content"]] == ["text", "image_url"]
         await submit_and_wait(pilot, "/image nothing.png")
-        await wait_for(pilot, lambda: "nothing.png" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "nothing.png" in last_notice(app))
 
 
 async def test_input_history_persists(opened: Open, tmp_path: Path) -> None:
@@ -247,12 +247,12 @@ async def test_commands_for_a_running_turn(opened: Open) -> None:
         await submit(pilot, "count")
         await wait_for(pilot, lambda: "two" in "".join(agent_texts(app)))
         await submit(pilot, "/undo")
-        await wait_for(pilot, lambda: "A turn is running" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "A turn is running" in last_notice(app))
         await submit(pilot, "/stop")
-        await wait_for(pilot, lambda: "Interrupted" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "Interrupted" in last_notice(app))
         await wait_for(pilot, lambda: is_idle(app))
         await submit(pilot, "/stop")
-        await wait_for(pilot, lambda: "nothing to /stop" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "nothing to /stop" in last_notice(app))
 
 
 def test_paste_placeholders_expand_to_their_texts() -> None:

@@ -14,6 +14,7 @@ from hermes_tui.rewind import RewindDialog
 from support.screens import (
     SIZE,
     is_idle,
+    last_notice,
     notice_texts,
     submit,
     submit_and_wait,
@@ -81,7 +82,7 @@ async def test_undo_restores_conversation_and_files(opened: Open, folder: Path) 
         assert "-two" in str(app.screen.query_one(".diff Static").render())
         await pilot.press("b")
         await wait_for(pilot, lambda: user_texts(app) == ["first"])
-        await wait_for(pilot, lambda: "Restored 2 files" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "Restored 2 files" in last_notice(app))
         assert names(folder) == {"a.txt": "one\n"}
         assert app.query_one(Prompt).text == "second"
 
@@ -101,7 +102,7 @@ async def test_a_file_changed_since_is_restored_only_when_selected(
         assert app.screen.query_one(SelectionList).selected == [1]
         await pilot.press("f")
         await wait_for(pilot, lambda: not (folder / "b.txt").exists())
-        await wait_for(pilot, lambda: "Restored 1 file: b.txt" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "Restored 1 file: b.txt" in last_notice(app))
         assert (folder / "a.txt").read_text() == "mine\n"
         assert user_texts(app) == ["first", "second"]
         await submit(pilot, "/checkpoints")
@@ -117,7 +118,7 @@ async def test_the_diff_is_shown_and_scrolls(opened: Open, folder: Path) -> None
     app = start(opened, folder)
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "/diff")
-        await wait_for(pilot, lambda: "not changed any files" in notice_texts(app)[-1])
+        await wait_for(pilot, lambda: "not changed any files" in last_notice(app))
         await submit_and_wait(pilot, "first")
         await submit_and_wait(pilot, "second")
         await submit(pilot, "/diff last")

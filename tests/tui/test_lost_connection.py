@@ -11,6 +11,7 @@ from support.screens import (
     SIZE,
     agent_texts,
     is_idle,
+    last_notice,
     notice_texts,
     submit,
     submit_and_wait,
@@ -55,11 +56,11 @@ async def test_after_a_lost_connection_the_next_enter_reconnects(
         with monkeypatch.context() as lost:
             lose(app, lost)
             app._queue_event(ConnectionLost())
-            await wait_for(pilot, lambda: "keeps crashing" in notice_texts(app)[-1])
+            await wait_for(pilot, lambda: "keeps crashing" in last_notice(app))
             assert is_idle(app)
             await pilot.press(*"./wa", "tab")
             await pilot.press("ctrl+t", "f3")
-            await wait_for(pilot, lambda: "session.prompts" in notice_texts(app)[-1])
+            await wait_for(pilot, lambda: "session.prompts" in last_notice(app))
             await submit(pilot, "hello")
             await wait_for(pilot, lambda: prompt.text == "hello")
             assert user_texts(app) == ["hi"]
@@ -82,7 +83,7 @@ async def test_quitting_works_without_a_connection(
         with monkeypatch.context() as lost:
             lose(app, lost)
             app._queue_event(ConnectionLost())
-            await wait_for(pilot, lambda: "keeps crashing" in notice_texts(app)[-1])
+            await wait_for(pilot, lambda: "keeps crashing" in last_notice(app))
             await submit(pilot, "/quit")
             await wait_for(pilot, lambda: not app.is_running)
 
@@ -104,7 +105,7 @@ async def test_an_unsent_message_returns_to_the_input(
             assert user_texts(app) == []
             assert "connection lost" in notice_texts(app)[-1]
             await submit(pilot, "/undo")
-            await wait_for(pilot, lambda: "command.dispatch" in notice_texts(app)[-1])
+            await wait_for(pilot, lambda: "command.dispatch" in last_notice(app))
             await wait_for(pilot, lambda: is_idle(app))
         await submit_and_wait(pilot, "hello")
         assert agent_texts(app) == ["Now."]
@@ -180,4 +181,4 @@ async def test_notices_name_the_command_as_the_user_types_it(
         with monkeypatch.context() as lost:
             lose(app, lost)
             app._queue_event(ConnectionLost())
-            await wait_for(pilot, lambda: "`./hermes doctor`" in notice_texts(app)[-1])
+            await wait_for(pilot, lambda: "`./hermes doctor`" in last_notice(app))
