@@ -74,10 +74,11 @@ class Follower:
                 return False
             now = self._db.clock.now()
             self._report(self.status._replace(pid=os.getpid(), started_at=now))
+            self._find(home, environ)
+            self._import_all()  # without waiting for the watcher
             while not self._stop.is_set():
-                self._find(home, environ)
-                self._import_all()
                 self._watch()
+                self._find(home, environ)
         return True
 
     def _find(self, home: Path, environ: Mapping[str, str]) -> None:
@@ -91,6 +92,7 @@ class Follower:
 
     def _watch(self) -> None:
         """Import changes until it is time to look for other agents."""
+        self._polled_at = float("-inf")  # poll when the watcher has started
         for paths in self._changes():
             self._import_changes(paths)
             attempt(Step("end idle conversations", self._end_idle))

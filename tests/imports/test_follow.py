@@ -19,9 +19,10 @@ from support.claude_files import ClaudeFile
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from hermes_import.importer import SourceReport
     from hermes_import.sources import Unit
     from support.command_line import Hermes
 
@@ -54,9 +55,12 @@ def db(clock: SetClock, hermes_home: Path) -> Iterator[SessionDB]:
 
 @contextmanager
 def following(
-    db: SessionDB, home: Path, registry: SourceRegistry | None = None
+    db: SessionDB,
+    home: Path,
+    registry: SourceRegistry | None = None,
+    on_report: Callable[[SourceReport], object] = lambda _report: None,
 ) -> Iterator[Follower]:
-    follower = Follower(db, registry or SourceRegistry(), FollowOptions(IDLE_SECONDS))
+    follower = Follower(db, registry or SourceRegistry(), FollowOptions(IDLE_SECONDS), on_report)
     thread = threading.Thread(target=follower.run, args=(home, {}))
     thread.start()
     try:
@@ -136,6 +140,22 @@ def test_a_file_in_a_folder_that_is_not_watched_is_looked_at_every_second(
         with file.open("a") as writing:
             writing.write("\n# aider chat started at 2026-03-01 13:00:00\n\n#### again  \n\nYes.\n")
         wait_until(lambda: len(db.lists.sessions()) == 2)
+
+
+def test_a_change_before_the_watcher_starts_is_found_when_it_does(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_import.follower.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("hermes_import.follower.FIND_SECONDS", 3600.0)
+    file = ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
+    rest = ["and now?"]  # appended after the first import, when nothing is watched yet
+
+    def append(_report: SourceReport) -> None:
+        if rest:
+            file.exchange(rest.pop(), "More.")
+
+    with following(db, file.home, on_report=append):
+        wait_until(lambda: session_of(db, file).get("message_count") == 4)
 
 
 def test_only_one_process_follows(db: SessionDB, tmp_path: Path) -> None:
