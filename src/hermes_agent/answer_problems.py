@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 LENGTH_REASON: Final = "length"
 FILTER_REASON: Final = "content_filter"
 REFUSAL_REASON: Final = "refusal"
+# What lists of stored messages say about an answer that has not ended well.
+END_MARKS: Final = {
+    "interrupted": "interrupted",
+    LENGTH_REASON: "cut off at the output limit",
+    FILTER_REASON: "withheld by the provider",
+    REFUSAL_REASON: "declined by the model",
+    "error": "incomplete: the request failed",
+}
 MAX_REPEATED_CALLS: Final = 5
 MAX_CUT_CALLS: Final = 2  # in a row
 MAX_CALL_CHARACTERS: Final = 120

@@ -352,14 +352,15 @@ def _required(words: str, usage: str) -> str:
     return words
 
 
-def _help(conversation: Conversation, _words: str) -> CommandOutcome:
-    commands = all_commands(project_folder(conversation))
-    width = max(len(f"/{command.name} {command.hint}") for command in commands)
-    return CommandOutcome(
-        "\n".join(
-            f"{f'/{command.name} {command.hint}':{width}}  {command.help}" for command in commands
-        )
-    )
+def _help(conversation: Conversation, words: str) -> CommandOutcome:
+    folder = project_folder(conversation)
+    if words:
+        command = find(words.lower().removeprefix("/"), folder)
+        also = ", ".join(f"/{alias}" for alias in command.aliases)
+        text = f"/{command.name} {command.hint}".strip() + f"\n{command.help}"
+        return CommandOutcome(f"{text}\nother names: {also}" if also else text)
+    rows = [(f"/{command.name}", command.help) for command in all_commands(folder)]
+    return CommandOutcome(f"{_columns(rows)}\n/help COMMAND shows its arguments.")
 
 
 def _quit(_conversation: Conversation, _words: str) -> CommandOutcome:
@@ -367,23 +368,26 @@ def _quit(_conversation: Conversation, _words: str) -> CommandOutcome:
 
 
 COMMANDS: Final = (
-    SlashCommand("new", "end this conversation and start a new one", _new, aliases=("reset",)),
+    SlashCommand("new", "end this conversation and start a new one", _new,
+                 aliases=("reset", "clear")),
     SlashCommand("resume", "continue another conversation", _resume, "[ID or title]"),
     SlashCommand("sessions", "list recent conversations", _sessions, "[words]", while_busy=True),
     SlashCommand("search", "search all conversations", _search, "WORDS", while_busy=True),
     SlashCommand("title", "show or set the title", _title, "[text]", while_busy=True),
-    SlashCommand("undo", "undo the last exchanges, and what they changed in files", _undo,
+    SlashCommand("undo", "undo exchanges and file changes", _undo,
                  file_commands.UNDO_HINT),
     SlashCommand("redo", "restore what /undo removed", _redo),
-    SlashCommand("diff", "show what this conversation changed in files", _diff,
+    SlashCommand("diff", "show what this conversation changed", _diff,
                  file_commands.DIFF_HINT, while_busy=True),
-    SlashCommand("checkpoints", "list what turns changed in files, take it back", _checkpoints,
+    SlashCommand("checkpoints", "list or restore changes", _checkpoints,
                  file_commands.CHECKPOINTS_HINT),
     SlashCommand("retry", "ask the last question again", _retry),
     SlashCommand("branch", "continue in a copy of this one", _branch, "[title]", ("fork",)),
     SlashCommand("handoff", "continue this conversation in a chat app", _handoff, "PLATFORM"),
-    SlashCommand("compress", "summarize older messages to free up context", _compress, "[focus]"),
-    SlashCommand("usage", "show tokens and cost of this conversation", _usage, while_busy=True),
+    SlashCommand("compress", "summarize older messages to free context", _compress, "[focus]",
+                 ("compact",)),
+    SlashCommand("usage", "show tokens and cost of this conversation", _usage,
+                 aliases=("cost",), while_busy=True),
     SlashCommand("status", "show the state of this conversation", _status, while_busy=True),
     SlashCommand("model", "show or change the model", _model,
                  "[name | list [words]]"),
@@ -394,26 +398,26 @@ COMMANDS: Final = (
     SlashCommand("approve", "allow the pending command", _approve, "[once|session|always [RULE]]",
                  while_busy=True),
     SlashCommand("deny", "deny the pending command", _deny, "[REASON]", while_busy=True),
-    SlashCommand("permissions", "show or change the permission mode and rules", _permissions,
+    SlashCommand("permissions", "show or change permissions", _permissions,
                  "[plan|workspace|full|remove RULE]", while_busy=True),
     SlashCommand("trust", "show which files of this project are used", _trust, while_busy=True),
     SlashCommand("stop", "stop the running turn", _stop, while_busy=True),
     SlashCommand("queue", "send a message after the current turn", _queue, "TEXT", while_busy=True),
     SlashCommand("steer", "send a message to the running turn", _steer, "TEXT", while_busy=True),
-    SlashCommand("remind", "set a reminder, list or remove reminders", _remind,
+    SlashCommand("remind", "set, list or remove reminders", _remind,
                  "WHEN TEXT|list|remove NUMBER", while_busy=True),
     SlashCommand("export", "save the conversation to a file", _save, "[FILE.md or .html]",
                  ("save",), while_busy=True),
-    SlashCommand("copy", "copy the last answer, or a code block of it", _copy, "[number]",
+    SlashCommand("copy", "copy the last answer or a code block", _copy, "[number]",
                  while_busy=True),
     SlashCommand("context", "show what fills the context window", _context, while_busy=True),
-    SlashCommand("init", "have the agent write AGENTS.md for this folder", _init, "[wishes]"),
+    SlashCommand("init", "write AGENTS.md for this folder", _init, "[wishes]"),
     SlashCommand("image", "attach an image to the next message", _image, "FILE", while_busy=True),
-    SlashCommand("rewind", "rewind to an earlier message (F3, terminal UI)", _needs_screen,
+    SlashCommand("rewind", "rewind to an earlier message (F3)", _needs_screen,
                  needs_screen=True),
-    SlashCommand("tree", "show this conversation and its branches (F4, terminal UI)",
+    SlashCommand("tree", "show this conversation's branches (F4)",
                  _needs_screen, needs_screen=True),
-    SlashCommand("help", "list commands", _help, while_busy=True),
+    SlashCommand("help", "list commands, or explain one", _help, "[command]", while_busy=True),
     SlashCommand("quit", "exit; the conversation is saved", _quit, aliases=("exit", "q"),
                  while_busy=True),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual.app import App, SuspendNotSupported
 from textual.binding import Binding
 from textual.message import Message
+from textual.screen import ModalScreen, Screen
 
 from hermes_agent.local import built_in
 from hermes_conversation.input_lines import memory_note, shell_command
@@ -20,7 +21,7 @@ from hermes_tui.attention import DEFAULT_SETTINGS, Attention
 from hermes_tui.commands import TuiCommands
 from hermes_tui.completer import Completer
 from hermes_tui.completion_menu import CompletionMenu
-from hermes_tui.dialogs import KeysDialog
+from hermes_tui.dialogs import KeysDialog, QuestionDialog
 from hermes_tui.event_queue import MERGE_SECONDS, EventQueue, is_merged
 from hermes_tui.event_view import EventView
 from hermes_tui.external_editor import edit_text
@@ -35,7 +36,6 @@ from hermes_tui.trust_dialog import TrustReview
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.driver import Driver
-    from textual.screen import Screen
     from textual.widgets import TextArea
     from textual.worker import Worker
 
@@ -55,6 +55,12 @@ MAIN_SCREEN_ACTIONS: Final = frozenset(
 
 class EventsArrived(Message):
     """The event queue may have events."""
+
+
+class MainScreen(Screen[None]):
+    """The conversation; focusing its first message would scroll away from the end."""
+
+    AUTO_FOCUS = "#prompt"
 
 
 class HermesApp(App[None]):
@@ -108,6 +114,10 @@ class HermesApp(App[None]):
         if self.no_color:
             remove_colors(self)
 
+    def get_default_screen(self) -> MainScreen:
+        """The screen below all dialogs."""
+        return MainScreen(id="_default")
+
     def compose(self) -> ComposeResult:
         """Transcript, menu of completions, input and status bar."""
         menu = CompletionMenu()
@@ -129,6 +139,8 @@ class HermesApp(App[None]):
             await self.note(f"Hermes, {model}. /help lists commands, F1 shows keys, Ctrl+D quits.")
             if model == built_in.MODEL_NAME:
                 await self.note(built_in.DEMO_NOTICE)
+            if self.conversation.notice:
+                await self.note(self.conversation.notice)
         for text in self.conversation.pop_notices():
             await self.note(text)
         self.conversation.listen(self._queue_event)
@@ -283,12 +295,15 @@ class HermesApp(App[None]):
         return super().check_action(action, parameters)
 
     def action_interrupt(self) -> None:
-        """Copy what is selected, interrupt the turn, or clear the input; twice quits."""
+        """Copy what is selected, close a dialog, interrupt, or clear the input; twice quits."""
         selected = self.screen.get_selected_text()
         if selected:
             self.copy(selected)
             self.screen.clear_selection()
             self.notify("Copied.", timeout=REPEAT_SECONDS)
+            return
+        if isinstance(self.screen, ModalScreen) and not isinstance(self.screen, QuestionDialog):
+            self.screen.dismiss(None)
             return
         now = time.monotonic()
         is_second, self._stopped_at = now - self._stopped_at < REPEAT_SECONDS, now

@@ -44,10 +44,22 @@ class Completer:
         self._commands = commands
         self._dismissed = ""  # an input for which the menu was closed
         self._start = 0  # column of the word that is replaced
+        self._file_start: int | None = None  # of a word that the menu completes with files
+        self._seen = "", ""  # the input of the last update, and its part before the cursor
+
+    def catch_up(self) -> None:
+        """Update the menu for keys whose change is not reported yet.
+
+        Keys that arrive together are all handled before the first report; Enter would accept an
+        entry of a menu for an earlier input.
+        """
+        if self._seen != (self._prompt.text, self._prompt.text_before_cursor):
+            self.update()
 
     def update(self) -> None:
         """Open or close the menu after a change of the input."""
         prompt, before = self._prompt, self._prompt.text_before_cursor
+        self._seen = prompt.text, before
         if not prompt.text or prompt.text == self._dismissed:
             self._menu.close()
             return
@@ -60,9 +72,11 @@ class Completer:
             items = argument_items(before, commands)
             self._start = before.rfind(" ") + 1
         request = None if items else file_request(before, commands)
-        if request is None:
+        is_continued = request is not None and self._file_start == request.start
+        self._file_start = None if request is None else request.start
+        if request is None or not is_continued:
             self._menu.open(items)
-        else:
+        if request is not None:
             self._start = request.start
             prompt.run_worker(self._find(request), group="completion", exclusive=True)
 

@@ -26,11 +26,12 @@ class CompletionRequest(NamedTuple):
 
 
 def command_items(line: str, commands: Sequence[CommandSummary]) -> list[MenuItem]:
-    """The commands that a line may become; those that begin with it come first."""
+    """The commands that a line may become: the one with that name, those that begin with it."""
     if not line.startswith("/") or any(character.isspace() for character in line):
         return []
     typed = line[1:].lower()
     starting = [command for command in commands if _starts(command, typed)]
+    starting.sort(key=lambda command: line.lower() not in (command.name, *command.aliases))
     containing = [
         command for command in commands if command not in starting and typed in command.name[1:]
     ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from textual import events
 
 MAX_ROWS: Final = 8
-LABEL_SHARE: Final = 0.4  # of the width, if there is a detail beside it
+LABEL_SHARE: Final = 0.4  # of the width at least, if a detail is beside it
 MARK: Final = "❯ "  # noqa: RUF001 - also visible without colors
 
 
@@ -100,18 +100,19 @@ class CompletionMenu(Static):
         columns = max(20, self.content_size.width or self.app.size.width - 4)
         visible = self._items[self._first : self._first + MAX_ROWS]
         widest = max(width(one_line(item.label)) for item in self._items)
-        has_detail = any(item.detail for item in visible)
-        label_columns = min(widest, int(columns * LABEL_SHARE) if has_detail else columns - 2)
+        detail = max(width(one_line(item.detail)) for item in self._items)
+        rest = columns - detail - (4 if detail else 2)  # what the widest detail leaves
+        label_columns = min(widest, max(int(columns * LABEL_SHARE), rest))
         pieces: list[str | tuple[str, str]] = []
         for number, item in enumerate(visible, self._first):
             is_selected = number == self._index
             label = pad(fit(one_line(item.label), label_columns), label_columns)
             line = f"{MARK if is_selected else '  '}{label}"
-            detail = fit(one_line(item.detail), columns - width(line) - 2)
-            rest = " " * max(0, columns - width(line) - width(detail) - 2)
+            about = fit(one_line(item.detail), columns - width(line) - 2)
+            padding = " " * max(0, columns - width(line) - width(about) - 2)
             style = "bold $text on $primary-muted" if is_selected else ""
             pieces.append((line, style))
-            pieces.append((f"  {detail}{rest}", style or "dim"))
+            pieces.append((f"  {about}{padding}", style or "dim"))
             pieces.append("\n")
         pieces.append((f"  {self._index + 1} of {len(self._items)}{HINT}", "dim"))
         self.update(Content.assemble(*pieces), layout=False)

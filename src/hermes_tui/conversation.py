@@ -95,6 +95,7 @@ class ConversationClient:
         self.messages: list[DisplayedMessage] = []
         self.inflight: InflightTurn | None = None
         self.unread = ""
+        self.notice = ""  # about a new conversation
         self._is_daemon_stopped = False
         self._pending_calls = PendingCalls()
         self.commands: list[CommandSummary] = []
@@ -174,6 +175,7 @@ class ConversationClient:
         self.messages = state.messages
         self.inflight = state.inflight
         self.unread = state.unread or self.unread
+        self.notice = state.notice
 
     def pop_unread(self) -> str:
         """Return pending input that the agent has not read, once."""

@@ -41,6 +41,7 @@ VIM_KEYS: Final = """
 Esc          vim keys: normal mode; i a I A o O insert, Enter sends
              move: h j k l w b e 0 ^ $ gg G f t ; ,  (j, k: earlier inputs)
              change: d c y with a motion or iw i" i(, x s r ~ J p u ."""
+MIN_VISIBLE_SECONDS: Final = 0.5  # before Enter chooses an answer
 SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
 
 
@@ -90,7 +91,11 @@ class QuestionDialog(ModalScreen[str]):
 
 
 class ClarifyDialog(QuestionDialog):
-    """A question of the model, with choices and a free-text answer."""
+    """A question of the model, with choices and a free-text answer.
+
+    It may open while the user types. What is typed goes to the answer, and Enter chooses
+    nothing until the dialog has been visible for a moment.
+    """
 
     BINDINGS: ClassVar = [Binding("escape", "skip")]
 
@@ -98,6 +103,7 @@ class ClarifyDialog(QuestionDialog):
         super().__init__(question.request_id)
         self._question = question.question
         self._choices = question.choices
+        self._opened_at = time.monotonic()
 
     def compose(self) -> ComposeResult:
         """The question, the choices and the input."""
@@ -105,11 +111,23 @@ class ClarifyDialog(QuestionDialog):
             yield Static(Content(clean(self._question)), classes="heading")
             if self._choices:
                 yield OptionList(*map(Content, self._choices), compact=True)
-            yield Input(placeholder="Type an answer; Esc to skip", compact=True)
+            hint = "Type an answer; Esc to skip"
+            yield Input(placeholder=hint, compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
         """Focus the choices, if any."""
         self.query_one(OptionList if self._choices else Input).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Type an answer without leaving the choices first; ignore an Enter that is too early."""
+        field = self.query_one(Input)
+        if event.key == "enter":
+            if event.time - self._opened_at < MIN_VISIBLE_SECONDS:
+                event.stop()
+        elif event.is_printable and event.character and not field.has_focus:
+            event.stop()
+            field.focus()
+            field.insert_text_at_cursor(event.character)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Answer with a choice."""

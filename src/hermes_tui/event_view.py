@@ -64,7 +64,7 @@ class EventView:
             case MessageAttached():
                 transcript.attach(event.items)
             case ToolStart():
-                await transcript.start_tool(event.tool_id, event.context)
+                await transcript.start_tool(event)
             case ToolText():
                 if (row := transcript.tool(event.tool_id)) is not None:
                     row.add_output(event.text)
@@ -114,7 +114,7 @@ class EventView:
         if inflight.text:
             await app.transcript.stream(inflight.text)
         for tool in inflight.tools:
-            await app.transcript.start_tool(tool.tool_id, tool.context)
+            await app.transcript.start_tool(tool)
         for text in inflight.waiting:
             await app.transcript.add_waiting(UserMessage(text, is_waiting=True))
         for question in inflight.open_questions():
@@ -143,7 +143,7 @@ class EventView:
     async def _status(self, update: StatusUpdate) -> None:
         if update.topic == "retrying":
             self._app.status.set_note(update.text, update.seconds)
-        else:
+        elif update.text != self._app.conversation.notice:  # shown when it was opened
             if update.topic == "continued":
                 await self._app.transcript.finish_answer()
             await self._app.note(update.text)

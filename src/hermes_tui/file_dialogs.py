@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from rich.segment import Segment
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.strip import Strip
 from textual.widgets import OptionList, SelectionList, Static
 from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
@@ -24,14 +26,14 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from tui_gateway.protocol import CheckpointSummary
 
-COLUMNS: Final = 80
+MAX_LABEL_COLUMNS: Final = 200  # the list cuts lines at its own width
 MAX_DIFF_LINES: Final = 5_000  # more take long to lay out
 STYLES: Final = {"+": "$success", "-": "$error", "@": "$accent"}
 UNDO_KEYS: Final = (
-    "Space select · b conversation and files · c conversation only · f files only · "
-    "Tab diff · Esc cancel"
+    "Enter conversation and files · c conversation only · f files only\n"
+    "Space select · Tab scroll the diff · Esc cancel"
 )
-RESTORE_KEYS: Final = "Space select · f restore files · Tab diff · Esc cancel"
+RESTORE_KEYS: Final = "Enter restore files · Space select · Tab scroll the diff · Esc cancel"
 
 
 def colored_diff(text: str) -> Content:
@@ -96,11 +98,26 @@ class RestoreChoice(NamedTuple):
     force: tuple[str, ...] = ()
 
 
+class FileSelection(SelectionList[int]):
+    """Files with a mark that is visible without colors: [x] or [ ]."""
+
+    def render_line(self, y: int) -> Strip:
+        """A file and its mark."""
+        strip = super().render_line(y)
+        index = self.scroll_offset.y + y
+        if index >= self.option_count:
+            return strip
+        is_selected = self.get_option_at_index(index).value in self.selected
+        _, button, _, *line = strip
+        return Strip([Segment("[x]" if is_selected else "[ ]", button.style), *line])
+
+
 class RestoreDialog(ModalScreen[RestoreChoice | None]):
     """The files that a restore would change, its diff, and the choice."""
 
     BINDINGS: ClassVar = [
         Binding("escape", "cancel"),
+        Binding("enter", "accept", priority=True),
         Binding("b", "choose(True, True)"),
         Binding("c", "choose(True, False)"),
         Binding("f", "choose(False, True)"),
@@ -116,7 +133,7 @@ class RestoreDialog(ModalScreen[RestoreChoice | None]):
         count = human_format.plural(len(self._preview.files), "file")
         with Vertical(classes="dialog wide"):
             yield Static(Content(f"Restoring would change {count}"), classes="heading")
-            yield SelectionList[int](*self._selections(), compact=True)
+            yield FileSelection(*self._selections(), compact=True)
             with VerticalScroll(classes="diff"):
                 yield Static(colored_diff(self._preview.diff))
             keys = UNDO_KEYS if self._offers_conversation else RESTORE_KEYS
@@ -126,7 +143,7 @@ class RestoreDialog(ModalScreen[RestoreChoice | None]):
         """Files that others changed since are selected by the user only."""
         return [
             Selection(
-                Content(fit(one_line(_label(file)), COLUMNS)),
+                Content(fit(one_line(_label(file)), MAX_LABEL_COLUMNS)),
                 index,
                 initial_state=not file.problem,
                 disabled=bool(file.problem) and not file.may_force,
@@ -137,6 +154,10 @@ class RestoreDialog(ModalScreen[RestoreChoice | None]):
     def on_mount(self) -> None:
         """Focus the files."""
         self.query_one(SelectionList).focus()
+
+    def action_accept(self) -> None:
+        """Restore the selected files, and the conversation if it is offered."""
+        self.action_choose(self._offers_conversation, True)
 
     def action_choose(self, has_conversation: bool, has_files: bool) -> None:
         """Close with the choice."""
@@ -176,7 +197,10 @@ class CheckpointsDialog(ModalScreen[int]):
         with Vertical(classes="dialog wide"):
             yield Static("Restore the files of which turn?", classes="heading")
             yield OptionList(
-                *(Option(Content(fit(_line(each, now), COLUMNS))) for each in self._checkpoints),
+                *(
+                    Option(Content(fit(_line(each, now), MAX_LABEL_COLUMNS)))
+                    for each in self._checkpoints
+                ),
                 compact=True,
             )
             yield Static(Content("Enter show and restore · Esc cancel"), classes="keys")

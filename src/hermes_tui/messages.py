@@ -12,12 +12,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from hermes_agent.answer_problems import END_MARKS
 from hermes_conversation import agent_factory, attachments
 from hermes_conversation.tool_results import ToolReport, report_of
 from hermes_core import human_format
 from hermes_core.json_values import object_in
 from hermes_core.terminal_text import clean, fit, one_line
 from hermes_tui.markdown_blocks import RichMarkdown
+from hermes_tui.written_files import stored_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -40,22 +42,26 @@ class TranscriptEntry(NamedTuple):
     text: str
     result: str = ""
     attached: tuple[str, ...] = ()
+    change: str = ""  # of a file, as a diff
 
 
 def entries(messages: Iterable[DisplayedMessage]) -> Iterator[TranscriptEntry]:
     """The entries of stored messages, in order."""
-    calls: list[str] = []
+    calls: list[NamedCall] = []
     for message in messages:
         role, text = message["role"], attachments.text_of(message["content"])
         if role == "tool":
-            label = calls.pop(0) if calls else str(message.get("tool_name") or "tool")
-            yield TranscriptEntry("tool", label, text)
+            call = calls.pop(0) if calls else NamedCall(str(message.get("tool_name") or "tool"))
+            change = stored_change(call.name, call.arguments, text)
+            yield TranscriptEntry("tool", call.label, text, change=change)
         elif role == "assistant":
             if message.get("reasoning"):
                 yield TranscriptEntry("thought", str(message["reasoning"]))
-            calls = [_label(call) for call in _calls(message.get("tool_calls"))]
+            calls = [_named(call) for call in _calls(message.get("tool_calls"))]
             if text.strip():
                 yield TranscriptEntry("assistant", text)
+            if mark := END_MARKS.get(str(message.get("finish_reason"))):
+                yield TranscriptEntry("notice", f"{mark[0].upper()}{mark[1:]}.")
         elif text.strip():
             kind = "user" if role == "user" else "notice"
             yield TranscriptEntry(kind, text, attached=_attached(message["content"]))
@@ -81,11 +87,21 @@ def _calls(value: object) -> list[JsonObject]:
     return [call for call in calls if isinstance(call, dict)]
 
 
-def _label(call: JsonObject) -> str:
+class NamedCall(NamedTuple):
+    """A tool call."""
+
+    name: str
+    arguments: str = ""
+
+    @property
+    def label(self) -> str:
+        """The call in one line."""
+        return agent_factory.summarize_call(self.name, self.arguments)
+
+
+def _named(call: JsonObject) -> NamedCall:
     function = object_in(call, "function")
-    return agent_factory.summarize_call(
-        str(function.get("name") or "tool"), str(function.get("arguments"))
-    )
+    return NamedCall(str(function.get("name") or "tool"), str(function.get("arguments")))
 
 
 RESULT_LINES: Final = 40
@@ -218,9 +234,10 @@ class ToolRow(Expandable):
     A file change is shown as a diff; Enter or a click expands the result.
     """
 
-    def __init__(self, label: str, result: str | None = None) -> None:
+    def __init__(self, label: str, result: str | None = None, change: str = "") -> None:
         super().__init__()
         self.label = label
+        self.change = change
         self.result = result
         self._report = ToolReport() if result is None else report_of(result)
         self._output = ""
@@ -259,16 +276,18 @@ class ToolRow(Expandable):
         elif (elapsed := time.monotonic() - self._started_at) >= 1:
             seconds = elapsed
         facts = "".join(f"  {fact}" for fact in (report.status, report.duration(seconds)) if fact)
-        return [mark, (name, "bold"), f" {argument}", (facts, "$error" if report.status else "dim")]
+        argument = argument and f" {argument}"
+        return [mark, (name, "bold"), argument, (facts, "$error" if report.status else "dim")]
 
     def _below(self) -> list[Piece]:
         if self.result is None:
             limit = RESULT_LINES if self._is_open else LIVE_LINES
             return _dim(clean(self._output).splitlines()[-limit:])
         report = self._report
-        if report.diff:
+        diff = report.diff or ("" if report.is_failed else self.change)
+        if diff:
             limit = RESULT_LINES if self._is_open else DIFF_LINES
-            return _colored(clean(report.diff).splitlines(), limit)
+            return _colored(clean(diff).splitlines(), limit)
         lines = clean("\n".join(report.lines)).splitlines()
         if self._is_open:
             lines = lines or ["(no output)"]
@@ -323,7 +342,9 @@ def widget_of(entry: TranscriptEntry) -> Widget:
         return AgentMessage(entry.text)
     if entry.kind == "thought":
         return ReasoningBlock(entry.text)
-    return ToolRow(entry.text, entry.result) if entry.kind == "tool" else NoticeLine(entry.text)
+    if entry.kind == "tool":
+        return ToolRow(entry.text, entry.result, entry.change)
+    return NoticeLine(entry.text)
 
 
 def entry_of(widget: Widget) -> TranscriptEntry:
@@ -335,5 +356,5 @@ def entry_of(widget: Widget) -> TranscriptEntry:
     if isinstance(widget, ReasoningBlock):
         return TranscriptEntry("thought", widget.text)
     if isinstance(widget, ToolRow):
-        return TranscriptEntry("tool", widget.label, widget.result or "")
+        return TranscriptEntry("tool", widget.label, widget.result or "", change=widget.change)
     return TranscriptEntry("notice", widget.text if isinstance(widget, NoticeLine) else "")

@@ -159,6 +159,8 @@ class Prompt(TextArea):
         event.prevent_default()
 
     def _handle_key(self, key: str) -> bool:
+        if self.completer is not None:
+            self.completer.catch_up()
         if self._menu.is_open and self.completer is not None and self._handle_menu_key(key):
             return True
         if key == "enter":

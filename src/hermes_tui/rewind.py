@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from tui_gateway.protocol import PromptSummary, RelatedSession
 
-COLUMNS: Final = 74
+MAX_LABEL_COLUMNS: Final = 200  # the list cuts lines at its own width
+NAME_COLUMNS: Final = 37
 KEYS: Final = "Enter rewind · b branch · r redo · Esc cancel"
 
 
@@ -50,7 +51,7 @@ class RewindDialog(ModalScreen[RewindAction | None]):
             yield Static("Rewind to before which message?", classes="heading")
             yield OptionList(
                 *(
-                    Option(Content(fit(one_line(clean(prompt.text)), COLUMNS)))
+                    Option(Content(fit(one_line(clean(prompt.text)), MAX_LABEL_COLUMNS)))
                     for prompt in self._prompts
                 ),
                 compact=True,
@@ -134,4 +135,4 @@ def _label(row: RelatedSession, current: str) -> str:
     name = one_line(clean(row.title or row.id))
     mark = " ← current" if row.id == current else ""
     count = human_format.plural(row.message_count, "message")
-    return f"{fit(name, COLUMNS // 2)} ({count}){mark}".replace("[", r"\[")
+    return f"{fit(name, NAME_COLUMNS)} ({count}){mark}".replace("[", r"\[")

@@ -17,6 +17,7 @@ from hermes_tui.messages import (
     entry_of,
     widget_of,
 )
+from hermes_tui.written_files import written_change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from hermes_tui.messages import TranscriptEntry
+    from tui_gateway.protocol import ToolStart
 
 BATCH_MESSAGES: Final = 100
 MAX_MESSAGES: Final = 300  # each widget slows down every key press
@@ -116,10 +118,11 @@ class Transcript(VerticalScroll, can_focus=False):
             answer, self._answer = self._answer, None
             await answer.finish()
 
-    async def start_tool(self, tool_id: str, label: str) -> None:
+    async def start_tool(self, call: ToolStart) -> None:
         """Add the row of a running tool."""
-        self._tools[tool_id] = ToolRow(label)
-        await self.add(self._tools[tool_id])
+        change = written_change(call.name, call.args_text, call.before)
+        self._tools[call.tool_id] = ToolRow(call.context, change=change)
+        await self.add(self._tools[call.tool_id])
 
     def tool(self, tool_id: str) -> ToolRow | None:
         """The row of a tool call."""

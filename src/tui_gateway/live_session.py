@@ -19,6 +19,7 @@ from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.pending_input import PendingInput
 from hermes_core.command_name import with_command_name
+from hermes_core.config.file import ConfigFile
 from hermes_core.isolate import Step, attempt
 from tui_gateway.frames import BUSY, RpcError
 from tui_gateway.protocol import (
@@ -138,6 +139,7 @@ class LiveSession:
         self._pending = PendingInput(self.conversation)
         self._returned = self._pending.restore()  # input to return to the next client
         self._view = TurnView()
+        self._notice = agent_factory.environment_notice(ConfigFile.of_home().settings(), options)
 
     # Clients
 
@@ -166,6 +168,7 @@ class LiveSession:
             started_at=self.started_at,
             inflight=inflight,
             unread=returned,
+            notice=self._notice,
         )
 
     def detach(self, listener: SessionListener) -> None:

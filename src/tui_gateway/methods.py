@@ -74,7 +74,8 @@ def _discover(_peer: Dispatcher, _params: RpcParams) -> object:
 
 
 OPENED_FIELDS: Final = (
-    "session_id stored_session_id message_count messages info running started_at inflight unread"
+    "session_id stored_session_id message_count messages info running started_at inflight unread "
+    "notice"
 )
 USAGE_FIELDS: Final = "input output cache_read cache_write reasoning cost_usd"
 INFO_FIELDS: Final = (

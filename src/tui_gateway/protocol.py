@@ -403,6 +403,7 @@ class OpenedState:
     started_at: float
     inflight: InflightTurn | None
     unread: str
+    notice: str = ""  # of a new conversation: a model that was found and not chosen
 
     @classmethod
     def read(cls, fields: JsonObject) -> OpenedState:

@@ -49,6 +49,7 @@ def test_long_text_is_collapsed_with_its_length() -> None:
 def test_marks() -> None:
     assert show._marks(message_row()) == []
     assert show._marks(message_row(active=0, compacted=1)) == ["compacted"]
+    assert show._marks(message_row(finish_reason="length")) == ["cut off at the output limit"]
     assert show._marks(message_row(active=0, finish_reason="interrupted")) == [
         "undone",
         "interrupted",

@@ -76,6 +76,19 @@ class Tmux:
         """Press keys by the names tmux has for them."""
         self._tmux("send-keys", *keys)
 
+    def press_until(self, key: str, is_true: Callable[[str], bool]) -> None:
+        """Press a key again and again, until a condition on the screen holds."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not is_true(screen := self.screen()):
+            assert time.monotonic() < deadline, f"{key} has no effect; screen:\n{screen}"
+            self.press(key)
+            time.sleep(0.2)  # each look at the screen starts a program
+
+    def paste(self, text: str) -> None:
+        """Paste a text as terminals do, in brackets."""
+        self._tmux("set-buffer", text)
+        self._tmux("paste-buffer", "-p")
+
     def screen(self, *, styled: bool = False) -> str:
         """The content of the screen."""
         return self._tmux("capture-pane", "-p", *(["-e"] if styled else []))

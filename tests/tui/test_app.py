@@ -125,7 +125,10 @@ async def test_an_approval_is_requested_and_applied(
         assert (tmp_path / "old").exists() == is_left
 
 
-async def test_a_question_of_the_agent_is_answered(opened: Open) -> None:
+async def test_a_question_of_the_agent_is_answered(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 0.0)
     call = "{name: clarify, arguments: {question: Which?, choices: [tea, coffee]}}"
     app = opened(f"[{{calls: [{call}]}}, {{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
@@ -311,6 +314,29 @@ def test_stored_calls_and_results_become_rows() -> None:
     assert [(item.kind, item.text) for item in result] == [
         ("user", "look"), ("tool", "read_file a.txt"),
     ]  # fmt: skip
+
+
+def test_stored_answers_say_how_they_ended_and_new_files_are_shown() -> None:
+    arguments = '{"path": "a.txt", "content": "one\\ntwo\\n"}'
+    call = {"id": "c", "function": {"name": "write_file", "arguments": arguments}}
+    rows = [
+        message_row(role="assistant", content="", tool_calls=[call]),
+        message_row(role="tool", content='{"path": "/a.txt", "new": true}'),
+        message_row(role="assistant", content="", tool_calls=[call]),
+        message_row(role="tool", content='{"path": "/a.txt", "new": false}'),
+        message_row(role="assistant", content="half a", finish_reason="length"),
+        message_row(role="assistant", content="", finish_reason="content_filter"),
+        message_row(role="assistant", content="all", finish_reason="stop"),
+    ]
+    found = list(entries(display_message(row) for row in rows))
+    assert [(item.kind, item.text) for item in found[2:]] == [
+        ("assistant", "half a"),
+        ("notice", "Cut off at the output limit."),
+        ("notice", "Withheld by the provider."),
+        ("assistant", "all"),
+    ]
+    assert found[0].change.splitlines()[2:] == ["@@ -0,0 +1,2 @@", "+one", "+two"]
+    assert found[1].change == ""  # what it replaced is not stored
 
 
 def end_reason() -> str:

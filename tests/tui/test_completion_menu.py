@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import events
+
 from hermes_conversation import slash_commands
 from hermes_tui.completion_menu import MAX_ROWS, CompletionMenu
 from hermes_tui.prompt import Prompt
@@ -62,6 +64,26 @@ async def test_tab_completes_the_selection_and_enter_runs_it(opened: Open) -> No
         assert prompt.text == ""
         await pilot.press(*"/que", "enter")  # it needs a text
         assert prompt.text == "/queue "
+
+
+async def test_enter_accepts_no_entry_for_an_earlier_input(opened: Open) -> None:
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        prompt = app.query_one(Prompt)
+        await pilot.press("/")
+        await wait_for(pilot, lambda: selected(app) == "/new")
+        prompt.insert("status")  # keys that arrive together, as over a slow connection
+        prompt.on_key(events.Key("enter", "\r"))
+        await wait_for(pilot, lambda: len(notice_texts(app)) > 1)
+        assert "folder" in notice_texts(app)[-1]
+        await pilot.press("/")
+        await wait_for(pilot, lambda: selected(app) == "/new")
+        prompt.insert("export there.md")
+        prompt.on_key(events.Key("enter", "\r"))
+        await wait_for(pilot, lambda: len(notice_texts(app)) > 2)
+        assert notice_texts(app)[-1] == "This conversation has no messages yet."
+        await pilot.press(*"/q")
+        assert selected(app) == "/quit"  # an exact name is before /queue
 
 
 async def test_known_arguments_are_offered(opened: Open) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from textual.widgets import Button, Static
+from textual.widgets import Button, Input, Static
 
 from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.dialogs import (
@@ -61,6 +61,22 @@ async def test_keys_meant_for_the_input_do_not_approve(
         await pilot.press("o")
         await wait_for(pilot, lambda: is_idle(app))
         assert not (tmp_path / "old").exists()
+
+
+async def test_what_is_typed_ahead_answers_a_question_and_chooses_nothing(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 600.0)
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        app._queue_event(ClarifyQuestion("Start?", ["Start with this plan"], request_id="r1"))
+        await wait_for(pilot, lambda: isinstance(app.screen, ClarifyDialog))
+        await pilot.press("enter", "enter")
+        assert isinstance(app.screen, ClarifyDialog)
+        await pilot.press(*"no tests")
+        assert app.screen.query_one(Input).value == "no tests"
+        await pilot.press("escape")
+        await wait_for(pilot, lambda: not isinstance(app.screen, ClarifyDialog))
 
 
 async def test_escape_denies_at_once(opened: Open, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import deque
 from itertools import chain
 from typing import TYPE_CHECKING, TypedDict
 
+from hermes_agent.answer_problems import END_MARKS
 from hermes_cli import history
 from hermes_core import human_format
 from hermes_core.errors import SessionNotFoundError
@@ -165,8 +166,8 @@ def _marks(message: MessageRow) -> list[str]:
         marks.append("compacted")
     elif not message.is_live:
         marks.append("undone")
-    if message.finish_reason == "interrupted":
-        marks.append("interrupted")
+    if mark := END_MARKS.get(message.finish_reason or ""):
+        marks.append(mark)
     if message.is_deleted:
         marks.append("deleted by sender")
     return marks
