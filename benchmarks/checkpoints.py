@@ -25,7 +25,7 @@ QUICK_FILES: Final = 100
 FOLDERS: Final = 40
 FILE_BYTES: Final = 16_000
 ROUNDS: Final = 40
-MAX_RATIO: Final = 4.0
+MAX_RATIO: Final = 3.0
 MAX_FIRST_RATIO: Final = 2.0
 
 

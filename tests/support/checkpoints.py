@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.checkpoints.archive import CheckpointArchive
 from hermes_agent.checkpoints.records import TURN, Checkpoint
+from hermes_agent.checkpoints.restore import FileRestore, RestoreResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,24 @@ def change_in_turn(
     opened = store.begin(record)
     change()
     return store.finish(opened, time.time())
+
+
+def restore(
+    folder: Path,
+    *records: Checkpoint | None,
+    force: tuple[str, ...] = (),
+    only: tuple[str, ...] = (),
+) -> RestoreResult:
+    """Take the changes of turns back."""
+    archive = archive_of()
+    given = [record for record in records if record is not None]
+    work = FileRestore(archive.store(folder), given)
+    return work.apply(archive.next_number(), "s1", only, force)
+
+
+def repository_bytes(git_folder: Path) -> dict[str, bytes]:
+    """Every file of a user's repository with its content."""
+    return {str(path): path.read_bytes() for path in git_folder.rglob("*") if path.is_file()}
 
 
 def stored_names(folder: Path) -> set[str]:

@@ -29,6 +29,18 @@ def is_running(command: Sequence[str]) -> bool:
     return any(_command_line(folder) == wanted for folder in Path("/proc").glob("[0-9]*"))
 
 
+def is_group_running(group: int) -> bool:
+    """Whether a process of a process group is running; one that has ended holds no files."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in "ZX":
+            return True
+    return False
+
+
 def _command_line(process: Path) -> bytes:
     try:
         return (process / "cmdline").read_bytes()

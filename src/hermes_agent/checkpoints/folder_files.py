@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_agent.checkpoints.limits import CheckpointLimits
     from hermes_agent.permissions.file_access import FileAccess
 
+KNOWN, CHANGED, NEW = b"H", b"C", b"?"  # tags of `git ls-files`
 MAX_NESTED: Final = 5  # repositories inside one another
 TOO_MANY_FILES: Final = (
     "No checkpoints of {folder} are kept: it has more than {limit:,} files. Add folders that need "
@@ -32,9 +33,10 @@ TOO_MANY_BYTES: Final = (
 class FolderContents(NamedTuple):
     """What a listing found: paths relative to the folder."""
 
-    paths: list[bytes]  # to be stored, or removed from the index where they are missing
+    paths: list[bytes]  # new or changed, to be stored; or gone
     modes: dict[bytes, int]  # permissions of regular files
     dropped: list[bytes]  # in the index, and no longer to be stored
+    touched: int = 0  # known files that something happened to since the index was written
 
 
 class FolderFiles:
@@ -45,53 +47,69 @@ class FolderFiles:
         self._prefix = os.fsencode(folder) + b"/"
         self._limits = limits
         self._access = access
+        self._user_id = os.geteuid()
         self._hidden = [
             os.fsencode(path.relative_to(folder)) for path in access.hidden_below(folder)
         ]
 
-    def listed(self, git: GitProcess, *, only_known: bool) -> FolderContents:
+    def listed(self, git: GitProcess, index_time: int, *, only_known: bool) -> FolderContents:
         """The contents; raises FolderTooLargeError beyond a limit, without reading on.
 
-        Without new files, *only_known*, there is no limit.
+        Without new files, *only_known*, there is no limit. *index_time* is in nanoseconds.
         """
-        limits, found = self._limits, FolderContents([], {}, [])
-        count = total = 0
-        for is_known, path in self._entries(git, only_known=only_known):
-            facts = self._facts(path)
-            if facts is None:
-                if is_known:
-                    found.paths.append(path)  # it is gone
+        found = FolderContents([], {}, [])
+        stored: set[bytes] = set()  # in the index, and to be stored again if they changed
+        count = total = touched = 0
+        for tag, path in self._entries(git, only_known=only_known):
+            if tag == CHANGED:  # after the same path with the tag KNOWN
+                if path in stored:
+                    found.paths.append(path)
                 continue
-            if self._is_left_out(path, facts):
-                if is_known:
-                    found.dropped.append(path)
+            facts = self._facts(path)
+            if facts is None or self._is_left_out(path, facts):
+                if tag == KNOWN:
+                    (found.paths if facts is None else found.dropped).append(path)
                 continue
             count, total = count + 1, total + facts.st_size
-            if count > limits.max_files and not only_known:
-                raise self._too_large(TOO_MANY_FILES, limits.max_files)
-            if total > limits.max_folder_bytes and not only_known:
-                raise self._too_large(TOO_MANY_BYTES, limits.max_folder_bytes // MEGABYTE)
+            if not only_known:
+                self._check_limits(count, total)
             if stat.S_ISREG(facts.st_mode):
                 found.modes[path] = stat.S_IMODE(facts.st_mode)
-                if not os.access(self._prefix + path, os.R_OK):
+                if not self._is_readable(path, facts):
                     continue  # what is stored of it stays
-            found.paths.append(path)
-        return found
+            if tag == KNOWN:
+                stored.add(path)
+                touched += facts.st_ctime_ns > index_time
+            else:
+                found.paths.append(path)
+        return found._replace(touched=touched)
+
+    def _is_readable(self, path: bytes, facts: os.stat_result) -> bool:
+        if facts.st_uid == self._user_id and facts.st_mode & stat.S_IRUSR:
+            return True
+        return os.access(self._prefix + path, os.R_OK)
+
+    def _check_limits(self, count: int, total: int) -> None:
+        limits = self._limits
+        if count > limits.max_files:
+            raise self._too_large(TOO_MANY_FILES, limits.max_files)
+        if total > limits.max_folder_bytes:
+            raise self._too_large(TOO_MANY_BYTES, limits.max_folder_bytes // MEGABYTE)
 
     def _too_large(self, text: str, limit: int) -> FolderTooLargeError:
         return FolderTooLargeError(text.format(folder=self._folder, limit=limit))
 
-    def _entries(self, git: GitProcess, *, only_known: bool) -> Iterator[tuple[bool, bytes]]:
-        """Paths, each with whether the index knows it; ignored ones only if it does."""
-        kinds = "-zct" if only_known else "-zcot"
+    def _entries(self, git: GitProcess, *, only_known: bool) -> Iterator[tuple[bytes, bytes]]:
+        """Tags and paths; ignored ones only if the index has them."""
+        kinds = "-zcmt" if only_known else "-zcmot"
         excluded = [f"--exclude=/{os.fsdecode(path)}" for path in self._hidden]
         with git.records("ls-files", kinds, "--exclude-standard", *excluded) as records:
             for record in records:
                 tag, path = record[:1], record[2:]
                 if path.endswith(b"/"):
-                    yield from ((False, inner) for inner in self._nested(git, path, 1))
+                    yield from ((NEW, inner) for inner in self._nested(git, path, 1))
                 else:
-                    yield tag != b"?", path
+                    yield tag, path
 
     def _nested(self, git: GitProcess, prefix: bytes, depth: int) -> Iterator[bytes]:
         """The files of another repository inside the folder, by its own .gitignore."""
@@ -119,11 +137,12 @@ class FolderFiles:
             return True
         if is_file and facts.st_size > self._limits.max_file_bytes:
             return True
-        if is_secret_name(path) or any(
-            path == hidden or path.startswith(hidden + b"/") for hidden in self._hidden
-        ):
+        if is_secret_name(path) or (self._hidden and self._is_hidden(path)):
             return True
         return is_file and facts.st_nlink > 1 and self._access.is_hidden_identity(facts)
+
+    def _is_hidden(self, path: bytes) -> bool:
+        return any(path == hidden or path.startswith(hidden + b"/") for hidden in self._hidden)
 
 
 def display_path(path: bytes) -> str:

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS: Final = 300.0
 READ_BYTES: Final = 1 << 16
 NO_INDEX: Final = "no-index"  # a file that never exists
-IDENTITY: Final = {
-    f"GIT_{role}_{field}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for field, value in (("NAME", "Hermes"), ("EMAIL", "hermes@localhost"))
-}
 
 
 def find_git() -> str | None:
@@ -38,7 +33,6 @@ def isolated_environment() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {
         **inherited,
-        **IDENTITY,
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -64,6 +65,7 @@ class CheckpointLimits(NamedTuple):
         )
 
 
+@lru_cache(maxsize=20_000)  # the files of a folder are the same in each snapshot
 def is_secret_name(path: bytes) -> bool:
     """Whether a file is named like one that holds credentials; such files are not copied."""
     parts = os.fsdecode(path).split("/")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.folder_files import display_path
 from hermes_agent.checkpoints.records import RESTORE, Checkpoint, ModeChange
+from hermes_agent.checkpoints.temporary_files import listed_names
 from hermes_agent.tools import real_paths
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.checkpoints.git_process import BlobReader
     from hermes_agent.checkpoints.shadow_repository import FileState, ShadowRepository
     from hermes_agent.checkpoints.store import CheckpointStore
+    from hermes_agent.checkpoints.temporary_files import TemporaryNames
 
 MAX_DIFF_BYTES: Final = 500_000
 CHANGED_SINCE: Final = "changed since"
@@ -153,8 +155,12 @@ class FileRestore:
                     for item in plan.paths
                     if not item.problem or (item.may_force and item.name in forced)
                 ]
-                with repository.contents() as contents:
-                    failed = self._write_all(chosen, contents)
+                paths = [item.change.path for item in chosen]
+                with (
+                    repository.contents() as contents,
+                    listed_names(self._store.root, paths) as temporary,
+                ):
+                    failed = self._write_all(chosen, contents, temporary)
                 kept = self._store.finish_locked(opened, time.time())
             finally:
                 os.close(opened.handle)
@@ -220,7 +226,9 @@ class FileRestore:
 
     # Writing
 
-    def _write_all(self, chosen: list[PlannedPath], contents: BlobReader) -> list[PlannedPath]:
+    def _write_all(
+        self, chosen: list[PlannedPath], contents: BlobReader, names: TemporaryNames
+    ) -> list[PlannedPath]:
         """Write the paths; those that failed, with the reason."""
         failed = []
         created = [item for item in chosen if item.change.before is None]
@@ -228,24 +236,25 @@ class FileRestore:
         # New files go first: one may stand where a folder has to be, and the other way round.
         for item in [*reversed(created), *others]:
             try:
-                self._write(item.change, contents)
+                self._write(item.change, contents, names)
             except OSError as error:
                 is_link = error.errno in {errno.ELOOP, errno.ENOTDIR}
                 reason = BEHIND_LINK if is_link else str(error.strerror)
                 failed.append(item._replace(problem=reason, may_force=False))
         return failed
 
-    def _write(self, change: PathChange, contents: BlobReader) -> None:
+    def _write(self, change: PathChange, contents: BlobReader, names: TemporaryNames) -> None:
         path = self._folder / os.fsdecode(change.path)
         if change.before is None:
             self._remove(path)
             return
         data = contents.read(change.before.blob)
         with real_paths.open_parent(path, creates=True) as parent:
+            target = ReplacedFile(path.name, names.of(path.name), parent)
             if change.before.is_link:
-                _replace_link(data, path.name, parent)
+                _replace_link(data, target)
             else:
-                _replace_file(data, path.name, parent, change.before, change.mode.before)
+                _replace_file(data, target, change.before, change.mode.before)
 
     def _remove(self, path: Path) -> None:
         """Remove a file, and the folders that are empty after it."""
@@ -261,14 +270,21 @@ class FileRestore:
                 return  # it holds something else
 
 
-def _replace_link(target: bytes, name: str, parent: int) -> None:
-    temporary = _temporary_name(name)
-    os.symlink(target, os.fsencode(temporary), dir_fd=parent)
-    _move(temporary, name, parent)
+class ReplacedFile(NamedTuple):
+    """A file to replace: its name, a temporary one, and the open folder of both."""
+
+    name: str
+    temporary: str
+    parent: int
 
 
-def _replace_file(data: bytes, name: str, parent: int, state: FileState, mode: int | None) -> None:
-    temporary = _temporary_name(name)
+def _replace_link(data: bytes, target: ReplacedFile) -> None:
+    os.symlink(data, os.fsencode(target.temporary), dir_fd=target.parent)
+    _move(target)
+
+
+def _replace_file(data: bytes, target: ReplacedFile, state: FileState, mode: int | None) -> None:
+    name, temporary, parent = target
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     permissions = 0o777 if state.is_executable else 0o666
     handle = os.open(temporary, flags, permissions, dir_fd=parent)
@@ -284,7 +300,7 @@ def _replace_file(data: bytes, name: str, parent: int, state: FileState, mode: i
     except BaseException:
         os.unlink(temporary, dir_fd=parent)
         raise
-    _move(temporary, name, parent)
+    _move(target)
 
 
 def _current_mode(name: str, parent: int, state: FileState) -> int | None:
@@ -300,7 +316,8 @@ def _current_mode(name: str, parent: int, state: FileState) -> int | None:
     return mode | readable if state.is_executable else mode & ~0o111
 
 
-def _move(temporary: str, name: str, parent: int) -> None:
+def _move(target: ReplacedFile) -> None:
+    name, temporary, parent = target
     try:
         try:
             os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -310,7 +327,3 @@ def _move(temporary: str, name: str, parent: int) -> None:
     except OSError:
         os.unlink(temporary, dir_fd=parent)
         raise
-
-
-def _temporary_name(name: str) -> str:
-    return f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"

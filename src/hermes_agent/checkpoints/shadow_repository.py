@@ -13,6 +13,7 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.checkpoints.commit_objects import write_commit
 from hermes_agent.checkpoints.git_process import GitProcess
 from hermes_agent.checkpoints.limits import DEFAULT_EXCLUDES
 from hermes_agent.checkpoints.records import Checkpoint
@@ -60,7 +61,9 @@ CONFIG: Final = """\
 """
 ATTRIBUTES: Final = "* -text !eol -ident !filter !working-tree-encoding !diff !merge\n"
 HEAD: Final = "ref: refs/heads/none\n"
+INDEX_TREE: Final = "index-tree"  # the version of the index, and its tree
 COMPARED_INDEX: Final = "compared-index"
+MAX_TOUCHED: Final = 20  # files with new times and old contents
 MAX_UNREADABLE: Final = 20  # files that git refuses before a snapshot fails
 UNPROCESSED: Final = "fatal: Unable to process path "
 
@@ -130,25 +133,44 @@ class ShadowRepository:
         return self._take_snapshot(files, only_known=False)
 
     def _take_snapshot(self, files: FolderFiles, *, only_known: bool) -> Snapshot:
-        contents = files.listed(self._git, only_known=only_known)
+        index_time = _changed_at(self._git_folder / "index")
+        contents = files.listed(self._git, index_time, only_known=only_known)
         if contents.dropped:
             lines = b"".join(
                 b"0 %b\t%b\0" % (NO_OBJECT.encode(), path) for path in contents.dropped
             )
             self._git.run_in_folder("update-index", "-z", "--index-info", data=lines)
         paths = contents.paths
-        for _ in range(MAX_UNREADABLE):
-            refused = self._update_index(paths)
+        is_stale = contents.touched > len(paths) + MAX_TOUCHED
+        for _ in range(MAX_UNREADABLE if paths or is_stale else 0):
+            refused = self._update_index(paths, is_stale=is_stale)
             if refused is None:
                 break
             paths = [path for path in paths if path != refused]
-        tree = self._git.run("write-tree").decode().strip()
-        return Snapshot(tree, contents.modes)
+        return Snapshot(self._tree_of_index(), contents.modes)
 
-    def _update_index(self, paths: list[bytes]) -> bytes | None:
-        """Store files; returns one that git cannot read, after which nothing is stored."""
+    def _tree_of_index(self) -> str:
+        """The tree of the index; that of an index that has not changed is known."""
+        known = self._git_folder / INDEX_TREE
+        version = _version(self._git_folder / "index")
+        with contextlib.suppress(OSError, ValueError):
+            stored, tree = known.read_text("ascii").split()
+            if stored == version:
+                return tree
+        tree = self._git.run("write-tree").decode().strip()
+        # write-tree stores the trees in the index, too.
+        _write(known, f"{_version(self._git_folder / 'index')} {tree}\n")
+        return tree
+
+    def _update_index(self, paths: list[bytes], *, is_stale: bool) -> bytes | None:
+        """Store files; returns one that git cannot read, after which nothing is stored.
+
+        The index is stale if many files have new times and old contents: git would compare
+        them each time.
+        """
         data = b"".join(path + b"\0" for path in paths)
-        options = ("--add", "--remove", "--replace", "-z", "--stdin")
+        refresh = ("-q", "--refresh") if is_stale else ()
+        options = (*refresh, "--add", "--remove", "--replace", "-z", "--stdin")
         try:
             self._git.run_in_folder("update-index", *options, data=data)
         except CheckpointError as error:
@@ -164,13 +186,20 @@ class ShadowRepository:
     def write(self, record: Checkpoint) -> None:
         """Store a record in one step; a closed one replaces the open one with its number."""
         ref = f"{REFS}{record.number:09}"
-        arguments = [record.after, "-p", ref] if record.after else [record.before]
-        commit = self._git.run("commit-tree", *arguments, data=record.encoded()).decode().strip()
+        # The parent of a closed one is the open one, which has the tree before the turn.
+        tree, parent = (record.after, self._read_ref(ref)) if record.after else (record.before, "")
+        commit = write_commit(self._git_folder, tree, parent, record.encoded())
         private_folder(self._git_folder / REFS)
         # As `update-ref` does, without a process. A leftover of a killed process is not a ref.
         new = self._git_folder / "new-ref"
         new.write_text(f"{commit}\n", "ascii")
         new.replace(self._git_folder / ref)
+
+    def _read_ref(self, ref: str) -> str:
+        try:
+            return (self._git_folder / ref).read_text("ascii").strip()
+        except FileNotFoundError:  # it was packed
+            return self._git.run("rev-parse", "--verify", ref).decode().strip()
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove records; their contents stay until `reclaim`."""
@@ -244,6 +273,7 @@ class ShadowRepository:
 
     def reclaim(self) -> None:
         """Delete contents that no record uses, pack the others if there is space for a copy."""
+        (self._git_folder / INDEX_TREE).unlink(missing_ok=True)  # its objects may be deleted
         for leftover in (self._git_folder / "objects").rglob("tmp_*"):
             _remove(leftover)
         self._git.run("prune", "--expire=now")
@@ -271,6 +301,23 @@ def _write(path: Path, text: str) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     temporary.replace(path)
+
+
+def _changed_at(path: Path) -> int:
+    """When a file was written, in nanoseconds; 0 without one."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _version(path: Path) -> str:
+    """What identifies a version of a file that is replaced by each change."""
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return "none"
+    return f"{facts.st_ino}-{facts.st_size}-{facts.st_mtime_ns}"
 
 
 def _file_size(path: str) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.checkpoints.folder_files import FolderFiles
 from hermes_agent.checkpoints.records import ModeChange
 from hermes_agent.checkpoints.shadow_repository import ShadowRepository, Snapshot
+from hermes_agent.checkpoints.temporary_files import remove_leftovers
 from hermes_core.errors import CheckpointError, FolderTooLargeError
 from hermes_core.paths import FILE_MODE, private_folder
 
@@ -66,6 +67,7 @@ class CheckpointStore:
             _wait_for_lock(handle, BUSY.format(folder=self.folder))
             self._write_folder()
             self.repository.prepare(self._limits.excludes)
+            remove_leftovers(self.root, self.folder)
             yield self.repository
         finally:
             os.close(handle)

@@ -18,12 +18,10 @@ from hermes_agent.checkpoints.restore import (
     BEHIND_LINK,
     CHANGED_SINCE,
     NOT_SAVED,
-    FileRestore,
-    RestoreResult,
     diff_of,
 )
 from hermes_core.errors import UsageError
-from support.checkpoints import archive_of, change_in_turn
+from support.checkpoints import archive_of, change_in_turn, restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,18 +33,6 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "project"
     path.mkdir()
     return path
-
-
-def restore(
-    folder: Path,
-    *records: Checkpoint | None,
-    force: tuple[str, ...] = (),
-    only: tuple[str, ...] = (),
-) -> RestoreResult:
-    archive = archive_of()
-    given = [record for record in records if record is not None]
-    work = FileRestore(archive.store(folder), given)
-    return work.apply(archive.next_number(), "s1", only, force)
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
