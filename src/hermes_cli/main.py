@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that SIGPIPE ended
 INTERRUPTED_EXIT_CODE = 130
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
-PRINT_OPTIONS = frozenset({"-p", "--print"})
+PRINT_OPTIONS = frozenset({"-p", "--print", "-q", "--question"})
 TUI_OPTIONS = frozenset(
     {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon", "--mode",
      "--allow", "--effort", "--max-turns", "--max-output-tokens"}
@@ -145,7 +145,7 @@ def _starts_tui(arguments: Sequence[str]) -> bool:
     if not arguments:
         is_able = os.environ.get("TERM", "") not in {"", "dumb"}
         return is_able and sys.stdin.isatty() and sys.stdout.isatty()
-    return arguments[0].partition("=")[0] in TUI_OPTIONS
+    return arguments[0].partition("=")[0] in TUI_OPTIONS and _print_option(arguments) is None
 
 
 def _as_question(arguments: list[str]) -> list[str]:
@@ -156,11 +156,17 @@ def _as_question(arguments: list[str]) -> list[str]:
         text = sys.stdin.read().strip() if _is_piped() else ""
         return ["chat", f"--question={text}"] if text else []
     first = arguments[0]
-    if first in PRINT_OPTIONS:
-        has_text = len(arguments) > 1 and not arguments[1].startswith("-")
-        return ["chat", "-q", *(arguments[1:] if has_text else ["-", *arguments[1:]])]
+    if first.startswith("-") and (place := _print_option(arguments)) is not None:
+        before, after = arguments[:place], arguments[place + 1 :]
+        has_text = bool(after) and (after[0] == "-" or not after[0].startswith("-"))
+        return ["chat", *before, "-q", *(after if has_text else ["-", *after])]
     is_text = not first.startswith("-") and any(letter.isspace() for letter in first)
     return ["chat", "-q", *arguments] if is_text else arguments
+
+
+def _print_option(arguments: Sequence[str]) -> int | None:
+    """The place of `-p` or `-q`, which may follow other options; None without one."""
+    return next((at for at, each in enumerate(arguments) if each in PRINT_OPTIONS), None)
 
 
 def _is_piped() -> bool:

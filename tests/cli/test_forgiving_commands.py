@@ -40,6 +40,9 @@ def piped(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         ["what is this folder?"],
         ["-p", "what is this folder?"],
         ["--print", "what is this folder?"],
+        ["-q", "what is this folder?"],
+        ["--output-format", "json", "-p", "what is this folder?"],
+        ["--source", "script", "-p", "what is this folder?", "--output-format", "json"],
         ["chat", "what is this folder?"],
         ["chat", "what", "is", "this", "folder?"],
     ],
@@ -57,6 +60,8 @@ def test_a_question_is_asked(hermes: Hermes, server: Any, arguments: list[str]) 
     [
         ([], "from a pipe"),
         (["-p"], "from a pipe"),
+        (["-q", "-"], "from a pipe"),
+        (["-p", "-", "--output-format", "text"], "from a pipe"),
         (["chat", "-q", "-"], "from a pipe"),
         (["review this"], "review this\n\nfrom a pipe"),
         (["chat", "-q", "review this"], "review this\n\nfrom a pipe"),
