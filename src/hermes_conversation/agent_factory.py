@@ -448,7 +448,7 @@ def summarize_call(name: str, arguments: str) -> str:
         return name
     if not isinstance(data, dict):
         return name
-    for key in ("command", "path", "pattern", "query", "question", "action", "name"):
+    for key in ("command", "path", "url", "pattern", "query", "question", "action", "name"):
         if isinstance(data.get(key), str):
             return f"{name} {data[key]}"
     return name

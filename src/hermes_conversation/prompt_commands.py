@@ -24,3 +24,12 @@ def commands_in_files(taken: Collection[str], cwd: Path | None) -> dict[str, Fil
     trusted = assess_project(cwd).trusted if cwd is not None else ()
     found = file_commands(hermes_home(), trusted)
     return {name: command for name, command in found.items() if name not in taken}
+
+
+def expand_prompt(text: str, taken: Collection[str], cwd: Path | None) -> str:
+    """The prompt of a command in a file if a text is its line, e.g. `/fix tests`; else the text."""
+    if not text.startswith("/"):
+        return text
+    name, _, words = text[1:].partition(" ")
+    command = commands_in_files(taken, cwd).get(name.lower())
+    return text if command is None else command.prompt(words.strip())

@@ -68,6 +68,16 @@ def test_a_question_on_the_command_line_never_trusts_and_names_the_command(
 
 
 @pytest.mark.usefixtures("project")
+def test_a_question_may_be_a_command_of_a_trusted_file(hermes: Hermes) -> None:
+    with ScriptServer(ModelScript.parse("steps: []")) as server:
+        model = ("--model", model_argument(server))
+        assert hermes("-p", "/greet Ada", *model).out == "You said: /greet Ada\n"
+        hermes("trust", "--yes")
+        assert hermes("-p", "/greet Ada", *model).out == "You said: Say hello to Ada.\n"
+        assert hermes("-p", "/etc is what?", *model).out == "You said: /etc is what?\n"
+
+
+@pytest.mark.usefixtures("project")
 def test_a_chat_asks_at_its_start_and_then_has_the_command(hermes_home: Path) -> None:
     with ScriptServer(ModelScript.parse("steps: [{say: Done.}]")) as server:
         child = spawn(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.widgets import OptionList
 
+from hermes_conversation.agent_factory import summarize_call
 from hermes_state import SessionDB
 from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.dialogs import MIN_VISIBLE_SECONDS, ClarifyDialog, KeysDialog
@@ -314,6 +315,12 @@ def test_stored_calls_and_results_become_rows() -> None:
     assert [(item.kind, item.text) for item in result] == [
         ("user", "look"), ("tool", "read_file a.txt"),
     ]  # fmt: skip
+
+
+def test_a_call_is_named_by_its_main_argument() -> None:
+    arguments = '{"offset": 3, "url": "https://example.org/"}'
+    assert summarize_call("web_fetch", arguments) == "web_fetch https://example.org/"
+    assert summarize_call("web_fetch", "not JSON") == "web_fetch"
 
 
 def test_stored_answers_say_how_they_ended_and_new_files_are_shown() -> None:

@@ -20,7 +20,9 @@ from hermes_cli.commands.system.trust import ask_at_start
 from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
+from hermes_conversation.prompt_commands import expand_prompt
 from hermes_conversation.purge_hook import keep_facts
+from hermes_conversation.slash_commands import BUILT_IN_NAMES, project_folder
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 
@@ -119,7 +121,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
                         conversation, out, arguments.output_format
                     ).run_turn
                 with shutdown.turn():
-                    code = run_turn(question)
+                    folder = project_folder(conversation)
+                    code = run_turn(expand_prompt(question, BUILT_IN_NAMES, folder))
                 if prompter.has_refused and code == 0:
                     out.error(NOBODY_ASKED)
                     code = APPROVAL_NEEDED_EXIT_CODE
