@@ -10,6 +10,8 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_core.human_format import plural
+
 if TYPE_CHECKING:
     from hermes_agent.events import Reply
     from hermes_agent.messages import ToolCall
@@ -87,8 +89,8 @@ def step_limit_notice(steps: int) -> ProblemNotice:
     """The turn has used all its requests."""
     return ProblemNotice(
         AnswerProblem.STEP_LIMIT,
-        f"Stopped at the limit of {steps} steps; the task may be unfinished. Send `continue` for "
-        "more, or raise the setting agent.max_steps.",
+        f"Stopped at the limit of {plural(steps, 'step')}; the task may be unfinished. Send "
+        "`continue` for more, or raise the setting agent.max_steps.",
     )
 
 

@@ -127,6 +127,13 @@ COMMANDS = (
 )
 
 QUESTION_DEST: Final = "command"  # of the action that takes the first word
+# Words that users of other programs try first.
+OTHER_NAMES: Final = {
+    "list": "sessions list", "ls": "sessions list", "history": "sessions list",
+    "show": "sessions show", "search": "sessions search", "export": "sessions export",
+    "stats": "sessions stats", "cost": "usage",
+    "upgrade": "update", "uninstall": "install --remove", "undo": "checkpoints restore",
+}  # fmt: skip
 EXAMPLES = """\
 examples:
   hermes                        start the full-screen terminal UI
@@ -178,6 +185,8 @@ class CommandParser(argparse.ArgumentParser):
         import difflib  # noqa: PLC0415 - only for errors
 
         near = difflib.get_close_matches(str(value), action.choices, n=1)
+        if action.dest == QUESTION_DEST and value in OTHER_NAMES:
+            near = [OTHER_NAMES[value]]
         if near:
             hint = f"did you mean '{near[0]}'?"
         elif action.dest == QUESTION_DEST:

@@ -392,10 +392,16 @@ def _leave_and_come_back(screen: Screen, folder: Path) -> None:
     """)
     terminal.press("C-d")
     terminal.wait_for_end()
-    terminal.run(command("usage"))
-    usage = terminal.wait_for_end()
+    usage = _output(terminal, "usage")
     assert re.search(r"day +conversations +input +output +from cache +cost", usage)
     assert re.search(r"total +1 +[\d,]+ +[\d,]+ +0 +\$0\.00", usage)
-    terminal.run(command("sessions", "list"))
-    listed = terminal.wait_for_end()
+    listed = _output(terminal, "sessions", "list")
     assert re.search(r"just now +tui +\d+ +what does watering.py do\?", listed)
+
+
+def _output(terminal: Tmux, *arguments: str) -> str:
+    """The output of a command; that of the one before must be gone first."""
+    terminal.type("clear\n")
+    terminal.wait_until(lambda screen: "END-" not in screen, "an empty screen")
+    terminal.run(command(*arguments))
+    return terminal.wait_for_end()

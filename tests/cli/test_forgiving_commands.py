@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_cli.parser import OTHER_NAMES
 from support.command_line import command
 from support.model_servers import configured_models
 
@@ -88,6 +89,8 @@ def test_without_a_question_an_overview_is_printed(hermes: Hermes) -> None:
         (["session", "list"], "did you mean 'sessions'?"),
         (["sessions", "lst"], "did you mean 'list'?"),
         (["gatway", "status"], "did you mean 'gateway'?"),
+        (["export"], "did you mean 'sessions export'?"),
+        (["upgrade"], "did you mean 'update'?"),
         (["xyzzy"], "To ask the agent: hermes -p 'xyzzy'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -100,3 +103,8 @@ def test_a_near_miss_names_the_right_command(
     assert hint in finished.err
     assert "choose from" not in finished.err
     assert len(finished.err) < 400
+
+
+@pytest.mark.parametrize("meant", sorted(set(OTHER_NAMES.values())))
+def test_the_names_that_hints_give_exist(hermes: Hermes, meant: str) -> None:
+    assert hermes(*meant.split(), "--help").code == 0
