@@ -142,6 +142,18 @@ def test_a_model_is_chosen_in_a_dialog(serve: Any, hermes_home: Path) -> None:
     assert "alpha-small" in (hermes_home / "config.yaml").read_text()
 
 
+def test_a_chat_says_at_its_start_which_key_it_uses(serve: Any) -> None:
+    server = serve("[{say: Hello.}]")
+    child = on_terminal("chat", OPENAI_API_KEY="k", OPENAI_BASE_URL=server.base_url)
+    child.expect("OPENAI_API_KEY. Run")
+    assert server.requests == []  # before the first question
+    child.send("hi\r")
+    child.expect("Hello.")
+    assert "OPENAI_API_KEY" not in child.before
+    child.sendeof()
+    assert wait_for_exit(child) == 0
+
+
 def checks(hermes: Hermes, **variables: str) -> dict[str, Any]:
     report = json.loads(hermes("doctor", "--json", **variables).out)
     return {check["name"]: check for check in report["checks"]}

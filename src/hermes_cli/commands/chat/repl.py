@@ -15,7 +15,7 @@ from hermes_cli.commands.chat.file_prompts import FilePrompts, print_outcome
 from hermes_cli.commands.chat.turn_printer import INTERRUPTED_EXIT_CODE
 from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_cli.commands.system import trust
-from hermes_conversation import slash_commands
+from hermes_conversation import agent_factory, slash_commands
 from hermes_conversation.input_lines import memory_note, shell_command
 from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
@@ -68,6 +68,14 @@ class ChatRepl:
         shutdown.on_stop = self._keyboard.give_up
         prompter.read_line = self._keyboard.ask
 
+    def _show_found_model(self) -> None:
+        """Say that a model is used because its key was found."""
+        settings = ConfigFile.of_home().settings()
+        notice = agent_factory.environment_notice(settings, self._conversation.options)
+        if notice:
+            self._out.note(notice)
+            self._printer.shown_notice = notice
+
     def run(self) -> int:
         """Run the loop; return the exit code."""
         lines = LineEditor(self._conversation)
@@ -75,6 +83,8 @@ class ChatRepl:
             f"Hermes, {self._conversation.agent.model}, mode {self._conversation.mode}. "
             "Type /help for commands, Ctrl+D to exit."
         )
+        if not self._conversation.exists:
+            self._show_found_model()
         next_input, typed = "", self._busy_input.pending.restore()
         while not self._shutdown.is_exiting:
             line = next_input or _read_line(lines, self._shutdown, typed)

@@ -59,6 +59,7 @@ class TurnPrinter:
         self._is_mid_line = False
         self._countdown = Countdown(out)
         self.on_steering_read: Callable[[], object] = lambda: None
+        self.shown_notice = ""  # before the first turn
 
     def run_turn(self, text: str) -> int:
         """Run one turn; return the exit code."""
@@ -87,6 +88,8 @@ class TurnPrinter:
             self._is_mid_line = not event.text.endswith("\n")
             return
         line = _line(event)
+        if isinstance(event, events.Notice) and line == self.shown_notice:
+            return
         if line or isinstance(event, events.TurnFinished | events.ToolFinished):
             self._end_line()
         if line:
