@@ -41,7 +41,7 @@ VIM_KEYS: Final = """
 Esc          vim keys: normal mode; i a I A o O insert, Enter sends
              move: h j k l w b e 0 ^ $ gg G f t ; ,  (j, k: earlier inputs)
              change: d c y with a motion or iw i" i(, x s r ~ J p u ."""
-MIN_VISIBLE_SECONDS: Final = 0.5  # before Enter chooses an answer
+ENTER_DELAY_SECONDS: Final = 0.5  # before Enter chooses an answer
 SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
 
 
@@ -122,7 +122,7 @@ class ClarifyDialog(QuestionDialog):
         """Type an answer without leaving the choices first; ignore an Enter that is too early."""
         field = self.query_one(Input)
         if event.key == "enter":
-            if event.time - self._opened_at < MIN_VISIBLE_SECONDS:
+            if event.time - self._opened_at < ENTER_DELAY_SECONDS:
                 event.stop()
         elif event.is_printable and event.character and not field.has_focus:
             event.stop()

@@ -129,7 +129,7 @@ async def test_an_approval_is_requested_and_applied(
 async def test_a_question_of_the_agent_is_answered(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 0.0)
+    monkeypatch.setattr("hermes_tui.dialogs.ENTER_DELAY_SECONDS", 0.0)
     call = "{name: clarify, arguments: {question: Which?, choices: [tea, coffee]}}"
     app = opened(f"[{{calls: [{call}]}}, {{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:

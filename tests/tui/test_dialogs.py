@@ -66,7 +66,7 @@ async def test_keys_meant_for_the_input_do_not_approve(
 async def test_what_is_typed_ahead_answers_a_question_and_chooses_nothing(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 600.0)
+    monkeypatch.setattr("hermes_tui.dialogs.ENTER_DELAY_SECONDS", 600.0)
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         app._queue_event(ClarifyQuestion("Start?", ["Start with this plan"], request_id="r1"))
@@ -118,7 +118,7 @@ async def test_the_delay_restarts_when_a_dialog_reappears(
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         assert isinstance(app.screen, KeysDialog)
         monkeypatch.setattr(
-            "hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 600.0
+            "hermes_tui.dialogs.ENTER_DELAY_SECONDS", 600.0
         )  # the second key is too early
         await pilot.press("o", "o")
         await pilot.pause()
