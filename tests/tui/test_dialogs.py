@@ -118,7 +118,7 @@ async def test_the_delay_restarts_when_a_dialog_reappears(
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         assert isinstance(app.screen, KeysDialog)
         monkeypatch.setattr(
-            "hermes_tui.dialogs.ENTER_DELAY_SECONDS", 600.0
+            "hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 600.0
         )  # the second key is too early
         await pilot.press("o", "o")
         await pilot.pause()
