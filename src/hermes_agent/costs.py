@@ -6,11 +6,13 @@ from the request and the streamed text, and marked as an estimate.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
 from hermes_agent.providers.known_models import find_known_model, is_loopback
+from hermes_state.messages.answer_usage import AnswerUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +32,14 @@ FREE_API_MODES: Final = frozenset({"local", "script"})
 
 
 class SettledUsage(NamedTuple):
-    """The usage of a finished request and the change that records it; None if it cost nothing."""
+    """The usage of a finished request and the change that records it; None if it cost nothing.
+
+    `answer` is what is shown with the answer.
+    """
 
     usage: Usage
     record: Callable[[Tx], None] | None
+    answer: AnswerUsage | None = None
 
 
 class UsageMeter:
@@ -46,6 +52,7 @@ class UsageMeter:
         self._provider_chain = provider_chain
         self._request = request
         self._streamed: list[str] = []
+        self._started_at = time.monotonic()
 
     def observe(self, event: ProviderEvent) -> None:
         """Handle an event; a failed attempt is counted at once."""
@@ -66,8 +73,15 @@ class UsageMeter:
         usage = self._estimate(last.usage) if self._needs_estimate(last) else last.usage
         if not any(usage) and last.cost is None:
             return SettledUsage(usage, None)
-        change = self._change(usage, last.cost, is_estimate=usage != last.usage)
-        return SettledUsage(usage, change)
+        provider = self._provider_chain.current
+        is_estimate = usage != last.usage
+        fields = billing_fields(usage, provider, last.cost, is_estimate=is_estimate)
+        change = self._store.usage_change(usage, provider.model, **fields)
+        return SettledUsage(usage, change, self._answer(usage, provider.model, fields))
+
+    def _answer(self, usage: Usage, model: str, billing: BillingFields) -> AnswerUsage:
+        cost, status = billing.get("estimated_cost_usd"), billing.get("cost_status", "unknown")
+        return AnswerUsage(model, *usage, cost, status, time.monotonic() - self._started_at)
 
     def _needs_estimate(self, last: Reply | Failed) -> bool:
         """Whether the provider's report is missing or incomplete."""

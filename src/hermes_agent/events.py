@@ -10,6 +10,7 @@ from hermes_agent.messages import ToolCall, Usage
 
 if TYPE_CHECKING:
     from hermes_agent.messages import Message
+    from hermes_state.messages.answer_usage import AnswerUsage
 
 
 class FailureKind(StrEnum):
@@ -120,10 +121,11 @@ class ToolFinished(NamedTuple):
 
 
 class MessageStored(NamedTuple):
-    """A message is stored."""
+    """A message is stored; an answer has what it took."""
 
     role: str
     row_id: int
+    usage: AnswerUsage | None = None
 
 
 class UsageReport(NamedTuple):

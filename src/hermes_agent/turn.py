@@ -47,6 +47,7 @@ from hermes_agent.tools.base import failure
 from hermes_agent.turn_control import join_texts, stored_identity
 from hermes_core.isolate import Step, attempt
 from hermes_state.delivery import leases
+from hermes_state.messages import answer_usage
 from hermes_state.messages.history import JOURNALED_ROW_ID
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from hermes_agent.turn_hooks import RequestFields, TurnHooks
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Tx
+    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.messages.drafts import Draft
 
     Change = Callable[[Tx], object]
@@ -300,10 +302,10 @@ class Turn:
             meter.settle(interrupted())
             raise
         model = deps.provider.current.model
-        usage, record = meter.settled(last)
+        usage, record, answer = meter.settled(last)
         self._usage += usage
+        changes = _usage_changes(record, answer, draft)
         if isinstance(last, Reply):
-            changes: list[Change] = [] if record is None else [record]
             received = last
             if not last.calls:
                 last = last._replace(text=deps.hooks.final_answer(last.text))
@@ -322,13 +324,13 @@ class Turn:
         else:
             text = draft.text()
             row_id = self._keep_partial(draft, last)
-            if record is not None:
-                deps.store.write(record)
+            if changes:
+                deps.store.write(lambda tx: [change(tx) for change in changes])
             deps.hooks.request_failed(fields, last, started_at)
         if is_held and text:
             yield TextDelta(text)
         if row_id:
-            yield MessageStored("assistant", row_id)
+            yield MessageStored("assistant", row_id, answer)
         yield UsageReport(usage, self._usage, model)
         return last
 
@@ -480,6 +482,13 @@ class Turn:
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id)
         return bool(pending)
+
+
+def _usage_changes(record: Change | None, answer: AnswerUsage | None, draft: Draft) -> list[Change]:
+    """The changes that record what a request took, in the session and with its answer."""
+    if record is None or answer is None:
+        return []
+    return [record, lambda tx: answer_usage.record_by_uid(tx, draft.uid, answer)]
 
 
 def _with_problem(finished: TurnFinished, found: ProblemNotice) -> TurnFinished:

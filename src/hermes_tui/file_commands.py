@@ -11,7 +11,8 @@ from hermes_tui.file_dialogs import (
     RestoreDialog,
     RestorePreview,
 )
-from tui_gateway.protocol import CheckpointSummary, parse
+from tui_gateway.protocol import parse
+from tui_gateway.summaries import CheckpointSummary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

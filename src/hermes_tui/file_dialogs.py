@@ -18,13 +18,14 @@ from textual.widgets.selection_list import Selection
 from hermes_core import human_format
 from hermes_core.json_values import objects_in, text_in
 from hermes_core.terminal_text import clean, fit, one_line
-from tui_gateway.protocol import PlannedFile, parse
+from tui_gateway.protocol import parse
+from tui_gateway.summaries import PlannedFile
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from hermes_core.json_values import JsonObject
-    from tui_gateway.protocol import CheckpointSummary
+    from tui_gateway.summaries import CheckpointSummary
 
 MAX_LABEL_COLUMNS: Final = 200  # the list cuts lines at its own width
 MAX_DIFF_LINES: Final = 5_000  # more take long to lay out

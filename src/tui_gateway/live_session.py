@@ -39,7 +39,7 @@ from tui_gateway.protocol import (
 )
 from tui_gateway.questions import Questions
 from tui_gateway.replaced_text import replaced_text
-from tui_gateway.turn_view import TurnView, display_message, usage
+from tui_gateway.turn_view import TurnView, display_message, usage, usage_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,10 +234,9 @@ class LiveSession:
         """The messages of the conversation for display."""
         if not self.conversation.exists:
             return []
-        return [
-            display_message(row)
-            for row in self.conversation.db.messages.rows(self.conversation.session_id)
-        ]
+        db, session_id = self.conversation.db, self.conversation.session_id
+        usage_of = db.usage.answers(session_id)
+        return [display_message(row, usage_of.get(row.id)) for row in db.messages.rows(session_id)]
 
     # Exclusive changes
 
@@ -339,7 +338,7 @@ class LiveSession:
     def _on_stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
         with self._lock:
             self._view.stored(event.role)
-        self.emit(StoredMessage(event.row_id, event.role))
+        self.emit(StoredMessage(event.row_id, event.role, usage_view(event.usage)))
         if event.role == "user" and has_begun:
             self._pending.mark_read()
             self.emit(SteerRead())

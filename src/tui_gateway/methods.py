@@ -235,7 +235,8 @@ EVENTS: Final = {
                "length, empty, filtered, step_limit, repeated_calls or nothing, `notice` its text",
                "text status error usage unread problem notice"),
         _event("message.stored", "a message of the turn is stored; `role` is user, assistant or "
-               "tool", "message_id role"),
+               "tool; `usage` is what an answer took: tokens, cost and seconds",
+               "message_id role usage"),
         _event("steer.read", "the agent has read the steering input"),
         _event("tool.start", "a tool runs", "tool_id name context args_text before"),
         _event("tool.output", "output of the running tool", "tool_id text"),

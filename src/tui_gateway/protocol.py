@@ -30,6 +30,21 @@ def to_json(value: object) -> object:
     return fields_of(value) if dataclasses.is_dataclass(value) else str(value)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerUsageView:
+    """What an answer took; the cost in dollars is None if no price is known."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    cost_status: str
+    seconds: float
+
+
 class DisplayedMessage(TypedDict):
     """A stored message for display."""
 
@@ -42,6 +57,7 @@ class DisplayedMessage(TypedDict):
     tool_call_id: str | None
     timestamp: float
     finish_reason: str | None
+    usage: AnswerUsageView | None
 
 
 class ActiveSession(TypedDict):
@@ -157,6 +173,7 @@ class StoredMessage:
 
     message_id: int
     role: str
+    usage: AnswerUsageView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,26 +485,3 @@ class CommandResult:
     changed: bool
     session_id: str
     message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointSummary:
-    """What a turn or a restore changed in files; `kind` is turn or restore."""
-
-    number: int
-    kind: str
-    folder: str
-    message_id: int
-    started_at: float
-    files: int
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
-    """A file that a restore would change; with a problem only if `may_force` and forced."""
-
-    path: str
-    change: str
-    problem: str = ""
-    may_force: bool = False

@@ -1,4 +1,4 @@
-"""Models and commands as clients of the daemon list them."""
+"""Models, commands and checkpoints as clients of the daemon list them."""
 
 from __future__ import annotations
 
@@ -38,3 +38,26 @@ class CommandSummary:
     aliases: list[str] = field(default_factory=list)
     while_busy: bool = False
     choices: list[str] = field(default_factory=list)  # of the first argument, where known
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSummary:
+    """What a turn or a restore changed in files; `kind` is turn or restore."""
+
+    number: int
+    kind: str
+    folder: str
+    message_id: int
+    started_at: float
+    files: int
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file that a restore would change; with a problem only if `may_force` and forced."""
+
+    path: str
+    change: str
+    problem: str = ""
+    may_force: bool = False

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Final
 from hermes_conversation.attachments import text_of
 from hermes_core import media_store
 from hermes_state.messages.rows import DELETED_TEXT
-from tui_gateway.protocol import InflightTurn, MessageDelta, ToolComplete, ToolStart, UsageView
+from tui_gateway.protocol import (
+    AnswerUsageView,
+    InflightTurn,
+    MessageDelta,
+    ToolComplete,
+    ToolStart,
+    UsageView,
+)
 
 if TYPE_CHECKING:
+    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import SessionRow
     from tui_gateway.protocol import ClientEvent, DisplayedMessage
@@ -63,7 +71,7 @@ def _ends_with(messages: list[DisplayedMessage], role: str, text: str) -> bool:
     return bool(text) and last is not None and text_of(last["content"]).strip() == text.strip()
 
 
-def display_message(row: MessageRow) -> DisplayedMessage:
+def display_message(row: MessageRow, usage: AnswerUsage | None = None) -> DisplayedMessage:
     """A stored message for display; large images are replaced by their size."""
     content = DELETED_TEXT if row.is_deleted else row.content
     return {
@@ -76,7 +84,13 @@ def display_message(row: MessageRow) -> DisplayedMessage:
         "tool_call_id": row.tool_call_id,
         "timestamp": row.timestamp,
         "finish_reason": row.finish_reason,
+        "usage": usage_view(usage),
     }
+
+
+def usage_view(usage: AnswerUsage | None) -> AnswerUsageView | None:
+    """What an answer took, for clients."""
+    return None if usage is None else AnswerUsageView(*usage)
 
 
 def _part(part: object) -> object:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.costs import billing_fields, price
-from hermes_agent.events import Reply, Retrying, TurnEnd
+from hermes_agent.events import MessageStored, Reply, Retrying, TurnEnd
 from hermes_agent.messages import Usage
 from hermes_agent.providers.known_models import KnownModel, find_known_model
 from hermes_agent.providers.openai_compatible import OpenAICompatible
@@ -173,3 +173,29 @@ def test_a_cost_is_listed_with_its_provider() -> None:
     assert fields["billing_provider"] == "anthropic"
     assert fields["estimated_cost_usd"] == pytest.approx(18.0)
     provider.close()
+
+
+def test_each_answer_has_its_tokens_cost_and_time(scene: Scene) -> None:
+    call = "{name: todo, arguments: {items: ['[ ] a']}}"
+    agent = far(scene, f"{{calls: [{call}]}}, {{say: Hello there.}}")
+    stored = [event for event in agent.turn("hi") if isinstance(event, MessageStored)]
+    answers = scene.db.usage.answers(agent.session_id)
+    assert [event.row_id for event in stored if event.usage is not None] == list(answers)
+    assert len(answers) == 2
+    session = row(scene, agent)
+    assert sum(usage.output_tokens for usage in answers.values()) == session["output_tokens"]
+    costs = [usage.cost_usd or 0 for usage in answers.values()]
+    assert min(costs) > 0
+    assert sum(costs) == pytest.approx(session["estimated_cost_usd"])
+    assert {(usage.model, usage.cost_status) for usage in answers.values()} == {
+        ("gpt-4o", "estimated")
+    }
+    assert all(usage.seconds > 0 for usage in answers.values())
+
+
+def test_a_cut_answer_has_its_usage_too(scene: Scene) -> None:
+    agent = far(scene, "{say: one two three, cut: true}")
+    list(agent.turn("hi"))
+    (usage,) = scene.db.usage.answers(agent.session_id).values()
+    assert usage.output_tokens > 0
+    assert usage.cost_status == "estimated"

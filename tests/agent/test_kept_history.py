@@ -58,6 +58,7 @@ def test_a_turn_commits_twice(scene: Scene) -> None:
     before = scene.db.engine.commits
     talk(agent, "Q2")
     assert scene.db.engine.commits == before + 2  # lease and prompt; answer, usage and release
+    assert len(scene.db.usage.answers(agent.session_id)) == 2
 
 
 def test_the_lease_is_free_after_the_turn(scene: Scene) -> None:

@@ -124,6 +124,20 @@ class ToolCallView(BaseModel):
     arguments: Text
 
 
+class AnswerUsageView(BaseModel):
+    """What an answer took."""
+
+    model: Text
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None = Field(description="Null if no price is known.")
+    cost_status: Text = Field(description="actual, estimated, included or unknown")
+    seconds: float
+
+
 class MessageView(BaseModel):
     """One message of a conversation."""
 
@@ -139,6 +153,9 @@ class MessageView(BaseModel):
     timestamp: float
     finish_reason: Text | None
     token_count: int | None
+    usage: AnswerUsageView | None = Field(
+        description="Of answers since this is recorded; that of a copy is its origin's."
+    )
     state: Literal["active", "undone", "compacted"]
     images: list[Text]
 

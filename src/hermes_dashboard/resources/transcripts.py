@@ -12,6 +12,7 @@ from hermes_achievements.classification.tool_kinds import operation_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text, without_memory_blocks
 from hermes_dashboard.models.sessions import (
+    AnswerUsageView,
     MatchesView,
     MessagePageView,
     MessageView,
@@ -26,6 +27,7 @@ from hermes_state.messages.rows import DELETED_TEXT
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_dashboard.context import DashboardContext
+    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.messages.rows import MessageRow
 
 IMAGE_TYPES: Final = ("image_url", "input_image", "image")
@@ -33,7 +35,7 @@ MEDIA_PATH: Final = "/api/media/"
 MAX_MATCHES: Final = 1000
 
 
-def message_of(row: MessageRow) -> MessageView:
+def message_of(row: MessageRow, usage: AnswerUsage | None = None) -> MessageView:
     """A row of the store for the page."""
     text = text_of(row.content)
     if row.role == "assistant":
@@ -53,6 +55,7 @@ def message_of(row: MessageRow) -> MessageView:
         timestamp=row.timestamp or 0.0,
         finish_reason=row.finish_reason,
         token_count=row.token_count,
+        usage=None if usage is None else AnswerUsageView(**usage._asdict()),
         state=state_of(row),
         images=images_of(row.content),
     )
@@ -152,7 +155,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             with_undone=inactive,
         )
         return MessagePageView(
-            items=[message_of(row) for row in page.rows],
+            items=[message_of(row, page.usage.get(row.id)) for row in page.rows],
             has_before=page.has_before,
             has_after=page.has_after,
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.messages import preview
+from hermes_state.messages import answer_usage
 from hermes_state.messages.rows import (
     MessageRow,
     decode_content,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_state.engine.transaction import Reader
+    from hermes_state.messages.answer_usage import AnswerUsage
 
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 NOT_UNDONE: Final = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
@@ -60,6 +62,7 @@ class MessagePage(NamedTuple):
     rows: list[MessageRow]
     has_before: bool
     has_after: bool
+    usage: dict[int, AnswerUsage]  # of answers, by message ID
 
 
 class TranscriptPages:
@@ -93,12 +96,18 @@ class TranscriptPages:
         """Read consecutive messages as a page."""
         ids = sorted(message.id for message in chosen)
         if not ids:
-            return MessagePage([], has_before=False, has_after=False)
+            return MessagePage([], has_before=False, has_after=False, usage={})
         names = self._reader.prepared(select_list)
         placeholders = ", ".join("?" * len(ids))
         sql = f"SELECT {names} FROM messages WHERE id IN ({placeholders}) ORDER BY id"  # noqa: S608
         rows = to_messages(self._reader.execute(sql, ids))
-        return MessagePage(rows, bool(self.before(ids[0], 1)), bool(self.after(ids[-1], 1)))
+        answers = [row.id for row in rows if row.role == "assistant"]
+        return MessagePage(
+            rows,
+            bool(self.before(ids[0], 1)),
+            bool(self.after(ids[-1], 1)),
+            answer_usage.of_messages(self._reader, answers),
+        )
 
     def around(self, message_id: int, limit: int) -> list[SizedMessage]:
         """A message with the same number of messages before and after it."""

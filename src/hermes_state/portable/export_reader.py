@@ -9,9 +9,10 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Required, TypedDic
 from hermes_core.errors import IdFormatError, PortableFileError
 from hermes_core.ids import uid_bytes
 from hermes_core.json_values import list_in, number_in, object_in, objects_in, text_in
+from hermes_state.messages.answer_usage import AnswerUsage
 from hermes_state.portable.export_schema import UNKNOWN_COLUMN, columns_of, from_plain
 from hermes_state.portable.export_writer import EXPORT_FORMAT, EXPORT_VERSION
-from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD
+from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD, USAGE_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,6 +146,23 @@ def _check_message(message: Any, where: str) -> None:
             raise ValueError(f"{where}: {UID_FIELD} is not a valid identity") from error
     if message.get(ORIGIN_FIELD) is not None:
         _check_origin(message[ORIGIN_FIELD], f"{where}: {ORIGIN_FIELD}")
+    if USAGE_FIELD in message:
+        try:
+            parse_usage(message[USAGE_FIELD])
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(f"{where}: {USAGE_FIELD} is not valid") from error
+
+
+def parse_usage(text: Any) -> AnswerUsage:
+    """The usage of an exported answer; fields of a newer release are ignored."""
+    fields = json.loads(text)
+    for name in ("model", "cost_status"):
+        _require(isinstance(fields[name], str), f"{name} is not text")
+    for name in AnswerUsage._fields[1:6]:
+        _check_count(fields[name], INTEGER_LIMIT, name)
+    _require(isinstance(fields["cost_usd"], float | int | None), "cost_usd is not a number")
+    _require(isinstance(fields["seconds"], float | int), "seconds is not a number")
+    return AnswerUsage(**{name: fields[name] for name in AnswerUsage._fields})
 
 
 def _check_origin(given: Any, where: str) -> None:

@@ -10,10 +10,11 @@ from typing import IO, TYPE_CHECKING, Final, Literal
 
 from hermes_core.errors import UsageError
 from hermes_core.json_values import object_in, text_in
+from hermes_state.messages import answer_usage
 from hermes_state.messages.append import INSERT_UID, ROW_BY_UID, derive_identity
 from hermes_state.messages.edits import INSERT_COPY, INSERT_UNDO_ROW
 from hermes_state.portable import import_extras
-from hermes_state.portable.export_reader import ExportFile, RowOrigin
+from hermes_state.portable.export_reader import ExportFile, RowOrigin, parse_usage
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
     SESSION_INTERNAL,
@@ -21,7 +22,13 @@ from hermes_state.portable.export_schema import (
     from_plain,
 )
 from hermes_state.portable.export_writer import write_record
-from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD, Identities, row_ids
+from hermes_state.portable.record import (
+    ORIGIN_FIELD,
+    UID_FIELD,
+    USAGE_FIELD,
+    Identities,
+    row_ids,
+)
 from hermes_state.sessions import index, labels, lineage
 from hermes_state.sessions.records import EXTRA_COLUMNS
 from hermes_state.sessions.rows import EXISTS, UPSERT_EXTRA, prompt_columns
@@ -148,7 +155,7 @@ class ImportedSession:
         values = {
             name: from_plain(value)
             for name, value in message.items()
-            if name not in MESSAGE_INTERNAL and name not in {UID_FIELD, ORIGIN_FIELD}
+            if name not in MESSAGE_INTERNAL and name not in {UID_FIELD, ORIGIN_FIELD, USAGE_FIELD}
         }
         row = {**values, "session_id": self._id}
         names = [name for name in columns if name in row]
@@ -165,6 +172,8 @@ class ImportedSession:
         if ORIGIN_FIELD in message:
             origin = object_in(message, ORIGIN_FIELD)
             self._copy(position, row_id, RowOrigin.parse(origin) if origin else None)
+        if USAGE_FIELD in message:
+            answer_usage.record(self._tx, row_id, parse_usage(message[USAGE_FIELD]))
         return row_id
 
     def _free_uid(self, key: bytes) -> bytes:

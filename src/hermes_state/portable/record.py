@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.messages import answer_usage
 from hermes_state.messages.rows import select_list, shared_content
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonData, JsonObject
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
+    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.portable.export_schema import ColumnRow
 
 
@@ -121,6 +123,7 @@ class Identities:
 
 UID_FIELD: Final = "hermes_uid"
 ORIGIN_FIELD: Final = "hermes_origin"
+USAGE_FIELD: Final = "hermes_usage"
 
 ROW_IDS = "SELECT id FROM messages WHERE session_id = ? ORDER BY id"
 SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
@@ -193,8 +196,10 @@ class SessionRecord:
         self._row_ids = row_ids(reader, session_id)
         self._has_own = reader.columns.has_own_tables
         self._copies: dict[int, int] = {}
+        self._answers: dict[int, AnswerUsage] = {}
         if self._has_own:
             self._copies = dict(reader.rows(COPIES, (session_id,)))
+            self._answers = answer_usage.of_session(reader, session_id, with_copies=False)
         self.messages = len(self._row_ids)
 
     def chunks(self) -> Iterator[str]:
@@ -276,6 +281,9 @@ class SessionRecord:
         origin_id = self._copies.get(row_id)
         if origin_id is not None:
             message[ORIGIN_FIELD] = positions.of(origin_id) or self._extras.origins.get(position)
+        usage = self._answers.get(row_id)
+        if usage is not None:  # as text: an older release keeps it as a column that it lacks
+            message[USAGE_FIELD] = to_json(usage._asdict())
         return message
 
     def _undo(self) -> list[JsonObject]:

@@ -53,6 +53,7 @@ TABLES: Final = (
     CopiedTable("gateway_routing", ("scope", "session_key")),
     CopiedTable("hermes_message", ("uid",)),
     CopiedTable("hermes_copy", ("message_id",)),
+    CopiedTable("hermes_answer_usage", ("message_id",)),
     CopiedTable("hermes_session_index", ("session_id",)),
     CopiedTable("hermes_session_extra", ("session_id", "name")),
     CopiedTable("hermes_lease", ("session_id",), cleared=("process_id", "holder")),

@@ -262,6 +262,21 @@ SORT_TABLES: Final = (
         for column in ("started_at", "messages", "tokens", "cost", "tool_errors")
     ),
 )
+# See `hermes_state.messages.answer_usage`.
+ANSWER_USAGE_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS hermes_answer_usage (
+        message_id BIGINT PRIMARY KEY,
+        model TEXT NOT NULL,
+        input_tokens BIGINT NOT NULL,
+        output_tokens BIGINT NOT NULL,
+        cache_read_tokens BIGINT NOT NULL,
+        cache_write_tokens BIGINT NOT NULL,
+        reasoning_tokens BIGINT NOT NULL,
+        cost_usd DOUBLE PRECISION,
+        cost_status TEXT NOT NULL,
+        seconds DOUBLE PRECISION NOT NULL
+    ) {clustered}
+"""
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -274,6 +289,7 @@ MIGRATIONS: Final = (
     Migration(8, "questions of running turns", (QUESTION_TABLE,)),
     Migration(9, "conversations imported from other agents", IMPORT_TABLES),
     Migration(10, "values by which lists are sorted", SORT_TABLES),
+    Migration(11, "tokens, cost and time of answers", (ANSWER_USAGE_TABLE,)),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.ledger.repository import record_change
+from hermes_state.messages import answer_usage
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
+    from hermes_state.messages.answer_usage import AnswerUsage
 
 COUNTERS: Final = (
     "input_tokens",
@@ -126,6 +128,10 @@ class UsageRepository(Repository):
         self.engine.write(
             lambda tx: update(tx, session_id, {**usage, "task": task}, absolute=False)
         )
+
+    def answers(self, session_id: str) -> dict[int, AnswerUsage]:
+        """Tokens, cost and time of the answers of a session, by message ID."""
+        return self.engine.read(lambda reader: answer_usage.of_session(reader, session_id))
 
     def totals(self) -> UsageTotals:
         """Totals over all sessions."""

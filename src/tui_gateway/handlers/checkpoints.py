@@ -8,7 +8,7 @@ from hermes_conversation import file_commands
 from hermes_conversation.file_history import NO_CHANGES
 from hermes_core.errors import UsageError
 from tui_gateway.handlers.environment import as_rpc
-from tui_gateway.protocol import CheckpointSummary, PlannedFile
+from tui_gateway.summaries import CheckpointSummary, PlannedFile
 
 if TYPE_CHECKING:
     from hermes_agent.checkpoints.records import Checkpoint

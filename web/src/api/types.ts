@@ -3,6 +3,7 @@ import type { components } from "../../build/schema";
 
 type Schemas = components["schemas"];
 
+export type AnswerUsage = Schemas["AnswerUsageView"];
 export type Analytics = Schemas["Analytics"];
 export type BackupItem = Schemas["BackupItem"];
 export type BackupState = Schemas["BackupState"];

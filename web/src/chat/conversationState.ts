@@ -1,5 +1,7 @@
 /** The state of a conversation on screen and the pure functions that update it. */
+import type { AnswerUsage } from "@/api/types";
 import type { RpcEvent } from "./rpc";
+import { addUsage, type UsageSum } from "./usage";
 
 export interface UserItem {
   kind: "user";
@@ -44,7 +46,8 @@ export interface NoteItem {
   isOutput: boolean;
 }
 
-export type Item = UserItem | AnswerItem | ToolItem | NoteItem;
+/** `usage` is of the requests whose answers were stored at this item. */
+export type Item = (UserItem | AnswerItem | ToolItem | NoteItem) & { usage?: UsageSum };
 
 export interface AgentQuestion {
   type: "approval.request" | "clarify.request" | "secret.request";
@@ -111,6 +114,7 @@ interface StoredMessage {
   tool_call_id: string | null;
   tool_calls: StoredCall[] | null;
   finish_reason?: string | null;
+  usage?: AnswerUsage | null;
 }
 
 interface StoredCall {
@@ -209,8 +213,10 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
   "message.delta": (state, payload) => appendToAnswer(state, toText(payload.text), ""),
   "reasoning.delta": (state, payload) => appendToAnswer(state, "", toText(payload.text)),
   "message.complete": completeTurn,
-  "message.stored": (state, payload) =>
-    payload.role === "user" ? { ...state, items: setMessageId(state.items, Number(payload.message_id)) } : state,
+  "message.stored": (state, payload) => {
+    if (payload.role === "user") return { ...state, items: setMessageId(state.items, Number(payload.message_id)) };
+    return payload.usage ? { ...state, items: addToLast(state.items, payload.usage as AnswerUsage) } : state;
+  },
   "steer.read": (state) => ({ ...state, items: markFirstQueuedRead(state.items) }),
   "tool.start": (state, payload) => ({
     ...state,
@@ -304,6 +310,12 @@ function setMessageId(items: Item[], messageId: number): Item[] {
   return items.map((one, position) => (position === index ? ({ ...one, messageId } as UserItem) : one));
 }
 
+/** Add the usage of an answer to the last item of the turn: an answer that only calls tools has no item yet. */
+function addToLast(items: Item[], usage: AnswerUsage): Item[] {
+  const index = items.findLastIndex((one) => one.kind !== "user" || !one.isQueued);
+  return items.map((one, position) => (position === index ? { ...one, usage: addUsage(one.usage, usage) } : one));
+}
+
 /** Append the items of a stored message. */
 function addStoredMessage(items: Item[], row: StoredMessage): void {
   const { text, imageCount, images } = parseContent(row.content);
@@ -314,6 +326,8 @@ function addStoredMessage(items: Item[], row: StoredMessage): void {
     items.push({ ...answerItem(items, text), reasoning: row.reasoning ?? "", isStreaming: false });
   }
   for (const call of row.tool_calls ?? []) items.push(toolItemFromCall(items, call));
+  const last = items.at(-1);
+  if (row.usage && last) last.usage = addUsage(last.usage, row.usage);
 }
 
 function addToolResult(items: Item[], row: StoredMessage, text: string): void {

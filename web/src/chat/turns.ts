@@ -1,5 +1,6 @@
 /** The turns of a conversation: which answer ends one, and the prompts around it. */
 import type { Item, UserItem } from "./conversationState";
+import { joinUsage, type UsageSum } from "./usage";
 
 /** What the actions of an answer need to know. */
 export interface TurnEnd {
@@ -7,6 +8,8 @@ export interface TurnEnd {
   /** The next prompt, before which a branch is cut; null at the end of the conversation. */
   nextPromptId: number | null;
   isLast: boolean;
+  /** Of all requests of the turn; null if it is not recorded. */
+  usage: UsageSum | null;
 }
 
 /** The last answer of each turn, by the key of its item. */
@@ -14,15 +17,18 @@ export function turnEnds(items: Item[]): Map<string, TurnEnd> {
   const ends = new Map<string, TurnEnd>();
   let prompt: UserItem | null = null;
   let lastAnswer: string | null = null;
+  let usage: UsageSum | null = null;
   const close = (next: UserItem | null) => {
-    if (lastAnswer) ends.set(lastAnswer, { prompt, nextPromptId: next?.messageId ?? null, isLast: next === null });
-    lastAnswer = null;
+    const nextPromptId = next?.messageId ?? null;
+    if (lastAnswer) ends.set(lastAnswer, { prompt, nextPromptId, isLast: next === null, usage });
+    lastAnswer = usage = null;
   };
   for (const item of items) {
     if (item.kind === "user" && !item.isQueued) {
       if (lastAnswer) close(item);
       prompt = item;
     }
+    usage = joinUsage(usage, item.usage);
     if (item.kind === "answer" && item.text) lastAnswer = item.key;
   }
   close(null);

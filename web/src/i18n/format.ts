@@ -35,6 +35,13 @@ export function formatDollars(value: number, locale = "en"): string {
   }).format(value);
 }
 
+/** Format the cost of an answer: amounts below a cent keep two significant digits. */
+export function formatSmallDollars(value: number, locale = "en"): string {
+  if (value === 0 || Math.abs(value) >= 0.01) return formatDollars(value, locale);
+  const options = { style: "currency", currency: "USD", maximumSignificantDigits: 2 } as const;
+  return new Intl.NumberFormat(locale, options).format(value);
+}
+
 /** Format US dollars in whole cents, for columns; smaller amounts are "<$0.01". */
 export function formatCents(value: number, locale = "en"): string {
   const text = (amount: number) => new Intl.NumberFormat(locale, { style: "currency", currency: "USD" }).format(amount);
@@ -113,6 +120,11 @@ export function formatDuration(seconds: number): string {
   const hours = Math.floor(seconds / HOUR_SECONDS);
   const minutes = Math.round((seconds % HOUR_SECONDS) / MINUTE_SECONDS);
   return minutes ? `${hours} h ${minutes} min` : `${hours} h`;
+}
+
+/** Format the time of an answer: "2.4 s", "35 s", "3 min". */
+export function formatSeconds(seconds: number): string {
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : formatDuration(seconds);
 }
 
 /** Format a size: "4.2 MB". */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { applyEvent, EMPTY_CONVERSATION } from "@/chat/conversationState";
+import { applyEvent, EMPTY_CONVERSATION, type OpenedSession, openConversation } from "@/chat/conversationState";
 import { beforeLastPrompt, quotation, turnEnds } from "@/chat/turns";
 import { splitUploads, withoutUploadPaths } from "@/chat/uploads";
 import { listedName, modelGroups, shortName } from "@/pages/chat/modelOptions";
@@ -37,6 +37,40 @@ describe("turns", () => {
       [7, 9, false],
       [9, null, true],
     ]);
+  });
+
+  it("add up what their requests took, live and reopened", () => {
+    const usage = (input: number, cost: number | null) => ({
+      model: "m",
+      input_tokens: input,
+      output_tokens: 5,
+      cache_read_tokens: 2,
+      cache_write_tokens: 0,
+      reasoning_tokens: 1,
+      cost_usd: cost,
+      cost_status: "actual",
+      seconds: 1.5,
+    });
+    const live = [
+      event("message.start", { text: "one" }),
+      event("message.stored", { role: "assistant", message_id: 2, usage: usage(10, 0.5) }),
+      event("tool.start", { tool_id: "t", name: "terminal", context: "ls", args_text: "{}" }),
+      event("message.delta", { text: "First." }),
+      event("message.stored", { role: "assistant", message_id: 4, usage: usage(20, null) }),
+      event("message.complete", { status: "complete" }),
+    ].reduce(applyEvent, EMPTY_CONVERSATION);
+    const row = (role: string, content: string, rest = {}) => ({ id: 1, role, content, ...rest });
+    const messages = [
+      row("user", "one"),
+      row("assistant", "", { tool_calls: [{ id: "t", name: "terminal", arguments: "{}" }], usage: usage(10, 0.5) }),
+      row("tool", "done", { tool_call_id: "t" }),
+      row("assistant", "First.", { usage: usage(20, null) }),
+    ];
+    const opened = openConversation({ messages, inflight: null, unread: "" } as unknown as OpenedSession);
+    for (const { items } of [live, opened]) {
+      const [end] = turnEnds(items).values();
+      expect(end?.usage).toMatchObject({ requests: 2, input: 34, output: 10, cached: 4, cost: 0.5, seconds: 3 });
+    }
   });
 
   it("are cut before the last prompt for a retry", () => {

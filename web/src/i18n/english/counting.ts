@@ -28,5 +28,19 @@ export const counting = {
     "Deleted conversations still count in statistics; lists show what exists. Details: docs/reference/numbers.md.",
   budgetExceeded: (month: string, spent: string, limit: string) =>
     `Your budget for ${month} is exceeded: ${spent} of ${limit}.`,
+  usage: {
+    label: "Usage of this answer",
+    tokens: (input: string, output: string) => `${input} in, ${output} out`,
+    model: "Model",
+    requests: "Requests",
+    input: "Input tokens",
+    cached: "of these cached",
+    output: "Output tokens",
+    reasoning: "of these reasoning",
+    cost: "Cost",
+    unknownCost: "price unknown",
+    estimated: (cost: string) => `${cost} (estimated)`,
+    time: "Model time",
+  },
   changeBudget: "Change the budget in Settings",
 };

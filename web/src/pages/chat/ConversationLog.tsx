@@ -6,6 +6,7 @@ import { type TurnEnd, turnEnds } from "@/chat/turns";
 import type { PromptVersions } from "@/chat/usePromptVersions";
 import { Markdown } from "@/components/Markdown";
 import { ToolRow } from "@/components/ToolRow";
+import { UsageLine } from "@/components/UsageLine";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 import { AnswerActions, type MessageHandlers } from "./MessageActions";
@@ -114,7 +115,12 @@ const LogItem = memo(
     return (
       <div className={classes.answer}>
         <AnswerView item={item} />
-        {turn && !item.isStreaming && <AnswerActions text={item.text} {...{ turn, handlers, isRunning }} />}
+        {turn && !item.isStreaming && (
+          <div className={classes.foot}>
+            {turn.usage && <UsageLine usage={turn.usage} />}
+            <AnswerActions text={item.text} {...{ turn, handlers, isRunning }} />
+          </div>
+        )}
       </div>
     );
   },
@@ -126,7 +132,12 @@ const LogItem = memo(
 
 function isSameTurn(one: TurnEnd | undefined, other: TurnEnd | undefined): boolean {
   if (!one || !other) return one === other;
-  return one.prompt === other.prompt && one.nextPromptId === other.nextPromptId && one.isLast === other.isLast;
+  return (
+    one.prompt === other.prompt &&
+    one.nextPromptId === other.nextPromptId &&
+    one.isLast === other.isLast &&
+    one.usage?.requests === other.usage?.requests
+  );
 }
 
 function AnswerView({ item }: { item: AnswerItem }) {

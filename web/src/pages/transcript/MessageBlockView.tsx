@@ -5,6 +5,7 @@ import type { Message, SessionDetail } from "@/api/types";
 import { summarizeArguments } from "@/chat/conversationState";
 import { Markdown } from "@/components/Markdown";
 import { ToolRow } from "@/components/ToolRow";
+import { UsageLine } from "@/components/UsageLine";
 import { useTexts } from "@/i18n";
 import { formatDateTime, formatDuration, formatInteger, formatTime } from "@/i18n/format";
 import type { BlockPart, MessageBlock } from "./messageBlocks";
@@ -49,10 +50,10 @@ export const MessageBlockView = memo(function BlockView({ block, session, isTarg
   );
 });
 
-/** How long an answer took, and its tokens, where that is known. */
+/** How long an answer took, its tokens and their cost, where that is known. */
 function BlockFigures({ block }: { block: MessageBlock }) {
   const texts = useTexts();
-  const { seconds, tokens } = block;
+  const { seconds, tokens, usage } = block;
   return (
     <>
       {seconds !== null && (
@@ -60,7 +61,8 @@ function BlockFigures({ block }: { block: MessageBlock }) {
           {seconds < 1 ? texts.sessions.transcript.underASecond : formatDuration(seconds)}
         </span>
       )}
-      {tokens > 0 && <span>{texts.general.tokens(formatInteger(tokens))}</span>}
+      {usage && <UsageLine usage={usage} hasTime={false} />}
+      {!usage && tokens > 0 && <span>{texts.general.tokens(formatInteger(tokens))}</span>}
     </>
   );
 }

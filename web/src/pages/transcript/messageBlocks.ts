@@ -1,4 +1,5 @@
 import type { Message, ToolCall } from "@/api/types";
+import { addUsage, type UsageSum } from "@/chat/usage";
 
 /** A tool call and its result. */
 export interface CallWithResult {
@@ -22,6 +23,8 @@ export interface MessageBlock {
   /** Of an answer: from the message before it to its last message; null where that is unknown. */
   seconds: number | null;
   tokens: number;
+  /** Of the requests to the model; null if it is not recorded. */
+  usage: UsageSum | null;
 }
 
 const MAX_STEP_SECONDS = 86_400;
@@ -48,6 +51,7 @@ export function groupMessages(messages: Message[]): MessageBlock[] {
     block.parts.push(part);
     block.ids.push(message.id);
     block.tokens += message.token_count ?? 0;
+    if (message.usage) block.usage = addUsage(block.usage, message.usage);
     if (message.role === "assistant") block.seconds = addSeconds(block.seconds, before, message);
     for (const call of calls) pendingCalls.set(call.call.id, { block, part, call });
     before = message;
@@ -68,7 +72,7 @@ function blockFor(found: MessageBlock[], message: Message): MessageBlock {
   const before = last?.parts.at(-1)?.message;
   const isSameSpeaker = before?.role === "assistant" && message.role === "assistant" && before.state === message.state;
   if (last && isSameSpeaker && last.parts.length < MAX_BLOCK_PARTS) return last;
-  const block: MessageBlock = { key: String(message.id), ids: [], parts: [], seconds: null, tokens: 0 };
+  const block: MessageBlock = { key: String(message.id), ids: [], parts: [], seconds: null, tokens: 0, usage: null };
   found.push(block);
   return block;
 }
