@@ -8,6 +8,7 @@ from hermes_agent.checkpoints.archive import CheckpointArchive
 from hermes_agent.checkpoints.git_process import find_git
 from hermes_agent.checkpoints.records import TURN
 from hermes_agent.checkpoints.restore import FileRestore, diff_of
+from hermes_agent.permissions.workspace_writes import write_problem
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.checkpoints.records import Checkpoint
-    from hermes_agent.checkpoints.restore import PlannedPath
+    from hermes_agent.checkpoints.restore import PlannedPath, ReviewPath
     from hermes_agent.checkpoints.store import CheckpointStore
     from hermes_state import SessionDB
 
@@ -55,9 +56,19 @@ class FileOutcome(NamedTuple):
 class CheckpointSelection:
     """Checkpoints that are shown or taken back together; they may be of several folders."""
 
-    def __init__(self, archive: CheckpointArchive, folders: list[FolderCheckpoints]) -> None:
+    def __init__(
+        self,
+        archive: CheckpointArchive,
+        folders: list[FolderCheckpoints],
+        review: ReviewPath | None = None,
+    ) -> None:
         self._archive = archive
         self._folders = [each for each in folders if each.records]
+        self._review = review
+
+    def within_permissions(self) -> CheckpointSelection:
+        """The same checkpoints; files that the agent may not write unasked are refused."""
+        return CheckpointSelection(self._archive, self._folders, write_problem)
 
     @property
     def records(self) -> list[Checkpoint]:
@@ -84,7 +95,7 @@ class CheckpointSelection:
     def plan(self, only: Iterable[str] = ()) -> FilePlan:
         """What taking them back would do now."""
         names = list(only)
-        plans = [FileRestore(*each).plan(names) for each in self._folders]
+        plans = [FileRestore(*each, self._review).plan(names) for each in self._folders]
         paths = [path for plan in plans for path in plan.paths]
         return FilePlan(self.numbers, paths, "".join(plan.diff for plan in plans))
 
@@ -96,7 +107,7 @@ class CheckpointSelection:
         outcome = FileOutcome([], [], ())
         for each in self._folders:
             number = self._archive.next_number()
-            result = FileRestore(*each).apply(number, session_id, names, forced)
+            result = FileRestore(*each, self._review).apply(number, session_id, names, forced)
             outcome.restored.extend(result.restored)
             outcome.refused.extend(result.refused)
             if result.number:

@@ -80,6 +80,7 @@ class RpcParams:
     max_output_tokens: int = 0
     effort: str = ""
     variables: str = ""
+    within_permissions: bool = False
 
 
 class RpcRequest(NamedTuple):

@@ -128,6 +128,8 @@ METHODS: Final = {
                 "session_id!", "sessions"),
         _method("session.versions", "the prompts that have other versions in branches",
                 conversation.versions, "session_id!", "prompts", slow=True),
+        _method("session.todo", "the list of steps that the agent keeps", conversation.todo,
+                "session_id!", "items", slow=True),
         _method("session.undo", "undo the last exchanges", conversation.undo,
                 "session_id! count:number", "removed"),
         _method("session.redo", "restore what an undo removed", conversation.redo,
@@ -154,18 +156,21 @@ METHODS: Final = {
                 checkpoints.diff, "session_id! scope", "diff numbers", slow=True),
         _method("checkpoints.preview", "what a restore would change: of a checkpoint, of a prompt "
                 "and all later ones, or of the last exchanges", checkpoints.preview,
-                "session_id! number:number message_id:number count:number", "files diff numbers",
-                slow=True),
+                "session_id! number:number message_id:number count:number "
+                "within_permissions:yes_or_no", "files diff numbers", slow=True),
         _method("checkpoints.restore", "restore files; `paths` limits it, `force` names files to "
-                "overwrite that were changed since, one per line", checkpoints.restore,
-                "session_id! number:number message_id:number count:number paths force",
+                "overwrite that were changed since, one per line; `within_permissions` refuses "
+                "files that the agent may not write unasked", checkpoints.restore,
+                "session_id! number:number message_id:number count:number paths force "
+                "within_permissions:yes_or_no",
                 "restored refused numbers output", slow=True),
         _method("prompt.submit", "send a message", conversation.submit, "session_id! text!",
                 "status"),
         _method("image.attach", "attach an image to the next message",
                 conversation.attach_image, "session_id! path!", "attached count"),
-        _method("image.detach", "remove the attached images", conversation.detach_image,
-                "session_id!", "count"),
+        _method("image.detach", "remove all attached images, or the one of which "
+                "`image.attach` returned the name", conversation.detach_image,
+                "session_id! name", "count"),
         _method("session.permissions", "show or change the permission mode",
                 conversation.permissions, "session_id! mode", "mode sandbox problem rules"),
         _method("approval.respond", "answer an approval prompt", conversation.approve,

@@ -1,4 +1,4 @@
-"""Models, commands and checkpoints as clients of the daemon list them."""
+"""Models, commands, steps and checkpoints as clients of the daemon list them."""
 
 from __future__ import annotations
 
@@ -61,3 +61,11 @@ class PlannedFile:
     change: str
     problem: str = ""
     may_force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TodoStep:
+    """A step of the agent's list; `status` is pending, active or done."""
+
+    text: str
+    status: str

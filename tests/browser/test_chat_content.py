@@ -29,12 +29,14 @@ def test_files_and_pictures_are_chips_and_no_path_is_shown(
 ) -> None:
     set_model_steps("[]")
     (tmp_path / "notes.txt").write_text("remember the milk")
-    (tmp_path / "dot.png").write_bytes(PIXEL)
+    for name in ("dot.png", "removed.png"):
+        (tmp_path / name).write_bytes(PIXEL)
     page.goto("/chat")
     with page.expect_file_chooser() as choosing:
         page.get_by_role("button", name="Attach files").click()
-    choosing.value.set_files([tmp_path / "notes.txt", tmp_path / "dot.png"])
+    choosing.value.set_files([tmp_path / f for f in ("notes.txt", "dot.png", "removed.png")])
     expect(page.get_by_role("button", name="Remove dot.png")).to_be_visible()
+    page.get_by_role("button", name="Remove removed.png").click()  # and only that one
     page.get_by_role("button", name="Send", exact=True).click()
     expect(log(page).get_by_text("You said:")).to_be_visible()
     prompt = log(page).locator("[data-waiting=false]")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from support.browsers import axe_violations
 from support.chat_browser import ask, log
+from support.dashboards import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,3 +37,63 @@ def test_each_answer_shows_its_tokens_cost_and_time(
     page.get_by_role("link", name="Open transcript").click()
     blocks = page.get_by_label("Conversation messages")
     expect(blocks.get_by_role("button", name=re.compile(r"Usage of .*\$0\.013"))).to_be_visible()
+
+
+def test_the_steps_of_the_agent_are_shown_and_survive_a_reload(
+    set_model_steps: Callable[[str], str], page: Page
+) -> None:
+    first = "{name: todo, arguments: {items: ['[>] read the code', '[ ] write a test']}}"
+    second = "{name: todo, arguments: {items: ['[x] read the code', '[>] write a test']}}"
+    steps = (f"{{calls: [{first}]}}", "{say: Reading.}", f"{{calls: [{second}]}}", "{say: Go.}")
+    set_model_steps(f"[{', '.join(steps)}]")
+    page.goto("/chat")
+    ask(page, "Work")
+    panel = page.get_by_label("Steps of the agent")
+    expect(panel).to_contain_text("0 of 2 steps done · read the code")
+    ask(page, "More")
+    expect(panel).to_contain_text("1 of 2 steps done · write a test")
+    page.reload()
+    panel.locator("summary").press("Enter")
+    expect(panel.get_by_role("listitem")).to_have_text(["read the code", "write a test"])
+    expect(panel.get_by_role("img", name="done")).to_have_count(1)
+    page.get_by_role("link", name="New chat").click()
+    expect(panel).to_have_count(0)
+
+
+def test_a_checkpoint_is_restored_after_its_diff_was_shown(
+    set_model_steps: Callable[[str], str], page: Page
+) -> None:
+    folder = Path.home() / "project"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("old\n")
+    (folder / "other.txt").write_text("same\n")
+    calls = ", ".join(
+        f"{{name: write_file, arguments: {{path: {name}, content: {text!r}}}}}"
+        for name, text in (("notes.txt", "new"), ("other.txt", "changed"))
+    )
+    set_model_steps(f"[{{calls: [{calls}]}}, {{say: Written.}}]")
+    page.goto("/chat")
+    page.get_by_role("button", name=re.compile("Working folder")).click()
+    page.get_by_role("textbox", name="Folder on the machine").fill(str(folder))
+    page.get_by_role("button", name="Use this folder").click()
+    ask(page, "Write")
+    button = page.get_by_role("button", name="Changed files (1)")
+    expect(button).to_be_visible()  # the turn is over
+    (folder / "other.txt").write_text("mine\n")
+    button.click()
+    dialog = page.get_by_role("dialog", name="Changed files")
+    dialog.get_by_role("button", name=re.compile("Write.*2 files", re.DOTALL)).click()
+    expect(dialog.locator("[data-sign='+']").first).to_have_text("+ new")
+    dialog.get_by_role("button", name="Restore…").click()
+    expect(dialog.get_by_role("checkbox", name=re.compile("notes"))).to_be_checked()
+    expect(dialog.get_by_role("checkbox", name=re.compile("other"))).not_to_be_checked()
+    expect(dialog.locator("[data-sign='+']").first).to_have_text("+ old")
+    assert axe_violations(page, "wcag2a", "wcag2aa") == []
+    dialog.get_by_role("button", name="Restore 1 file").click()
+    expect(dialog.get_by_role("status")).to_contain_text("1 file restored.")
+    assert (folder / "notes.txt").read_text() == "old\n"
+    dialog.get_by_role("button", name="Undo").click()
+    wait_until(lambda: (folder / "notes.txt").read_text() == "new")
+    assert (folder / "other.txt").read_text() == "mine\n"
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Changed files (3)")).to_be_visible()

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
+from support.daemons import stopping_daemon
 from support.dashboards import dashboard, dashboard_context
+from support.model_servers import model_argument, model_servers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import httpx2 as httpx
@@ -34,6 +37,19 @@ def served(db: SessionDB) -> Iterator[RunningDashboard]:
 @pytest.fixture
 def client(served: RunningDashboard) -> httpx.Client:
     return served.client
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[str], str]]:
+    """Start a model server that the owner has configured; return its name."""
+    with stopping_daemon(), model_servers() as start:
+
+        def start_configured(steps: str) -> str:
+            server = start(steps)
+            ConfigFile.of_home().set("llm.base_url", server.base_url)
+            return model_argument(server)
+
+        yield start_configured
 
 
 @pytest.fixture

@@ -10,34 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.resources.chat import FORBIDDEN_METHODS
 from support.chat_page import page
-from support.daemons import stopping_daemon, wait_until
-from support.model_servers import model_argument, model_servers
+from support.daemons import wait_until
 from tui_gateway import frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from hermes_state import SessionDB
     from support.dashboards import RunningDashboard
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[str], str]]:
-    """Start a model server that the owner has configured; return its name."""
-    with stopping_daemon(), model_servers() as start:
-
-        def start_configured(steps: str) -> str:
-            server = start(steps)
-            ConfigFile.of_home().set("llm.base_url", server.base_url)
-            return model_argument(server)
-
-        yield start_configured
 
 
 def test_a_question_is_answered(served: RunningDashboard, serve: Any, db: SessionDB) -> None:

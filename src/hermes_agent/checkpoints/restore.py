@@ -15,13 +15,16 @@ from hermes_agent.checkpoints.temporary_files import listed_names
 from hermes_agent.tools import real_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from hermes_agent.checkpoints.git_process import BlobReader
     from hermes_agent.checkpoints.shadow_repository import FileState, ShadowRepository
     from hermes_agent.checkpoints.store import CheckpointStore
     from hermes_agent.checkpoints.temporary_files import TemporaryNames
+
+    # Why a path of a folder may not be written; empty if it may be.
+    ReviewPath = Callable[[Path, Path], str]
 
 MAX_DIFF_BYTES: Final = 500_000
 CHANGED_SINCE: Final = "changed since"
@@ -127,7 +130,13 @@ def diff_of(repository: ShadowRepository, records: Sequence[Checkpoint]) -> str:
 class FileRestore:
     """Restores the state before the first of some checkpoints of one folder."""
 
-    def __init__(self, store: CheckpointStore, records: Sequence[Checkpoint]) -> None:
+    def __init__(
+        self,
+        store: CheckpointStore,
+        records: Sequence[Checkpoint],
+        review: ReviewPath | None = None,
+    ) -> None:
+        self._review = review
         self._store = store
         self._records = records
         self._folder = store.folder
@@ -189,6 +198,8 @@ class FileRestore:
             if not only or change.name in only
             if (item := self._planned(change, current)) is not None
         ]
+        if self._review is not None:
+            items = [self._reviewed(item, self._review) for item in items]
         before = {item.change.path: item.current for item in items if item.current is not None}
         after = {
             item.change.path: item.change.before for item in items if item.change.before is not None
@@ -196,6 +207,11 @@ class FileRestore:
         diff = repository.diff(before, after, MAX_DIFF_BYTES) if items else ""
         numbers = tuple(record.number for record in self._records)
         return RestorePlan(self._folder, numbers, items, diff)
+
+    def _reviewed(self, item: PlannedPath, review: ReviewPath) -> PlannedPath:
+        """The path, refused if it may not be written."""
+        problem = review(self._folder / os.fsdecode(item.change.path), self._folder)
+        return item._replace(problem=problem, may_force=False) if problem else item
 
     def _planned(
         self, change: PathChange, current: Mapping[bytes, FileState]

@@ -46,6 +46,12 @@ OUTSIDE_FOLDER: Final = (
 FORBIDDEN_METHODS: Final = frozenset(
     {"gateway.shutdown", "shell.exec", "config.set", "config.get", "environment.update"}
 )
+IN_THE_PANEL: Final = (
+    "A page restores files in the panel Changed files, which shows the diff first. In a terminal, "
+    "`hermes checkpoints restore` does it."
+)
+# Requests about files that are restored: a page may not restore what needs approval.
+RESTORE_METHODS: Final = frozenset({"checkpoints.preview", "checkpoints.restore"})
 # Requests with a working folder.
 FOLDER_METHODS: Final = frozenset({"session.create", "session.resume", "session.cwd.set"})
 MAX_BYTES: Final = (
@@ -253,6 +259,9 @@ def _check_frame(text: str, context: DashboardContext) -> CheckedFrame:
         _check_models(request.params)
         _check_mode(request.params)
         _check_file(request)
+        _check_restore(request.params)
+        if request.method in RESTORE_METHODS:
+            text = _with_params(request, {**request.params, "within_permissions": True})
         if request.method in FOLDER_METHODS:
             text = _with_folder(request, context)
     except HermesError as error:
@@ -273,6 +282,10 @@ def _with_folder(request: frames.RpcRequest, context: DashboardContext) -> str:
     else:
         folder = folders.default()
     params["cwd"] = str(folder)
+    return _with_params(request, params)
+
+
+def _with_params(request: frames.RpcRequest, params: JsonObject) -> str:
     frame: frames.Frame = {
         "jsonrpc": "2.0",
         "id": request.id,
@@ -303,6 +316,14 @@ def _check_file(request: frames.RpcRequest) -> None:
         path = PurePath(name.strip() if isinstance(name, str) else "")
         if path.is_absolute() or ".." in path.parts or str(path).startswith("~"):
             raise UsageError(OUTSIDE_FOLDER)
+
+
+def _check_restore(params: JsonObject) -> None:
+    """Refuse to restore files by a command: it shows no diff and reviews no path."""
+    undo = [word for text in _arguments_of("undo", params) for word in str(text).lower().split()]
+    checkpoints = [str(text).split()[:1] for text in _arguments_of("checkpoints", params)]
+    if {"files", "both"} & set(undo) or ["restore"] in checkpoints:
+        raise UsageError(IN_THE_PANEL)
 
 
 def _check_models(params: dict[str, Any]) -> None:

@@ -68,15 +68,16 @@ def _selection(conversation: Conversation, params: RpcParams) -> CheckpointSelec
     """Checkpoints by number, by the prompt that they start with, or of the last exchanges."""
     files = conversation.files
     if params.number:
-        return files.numbered([params.number])
-    if params.message_id:
-        return files.since_prompt(params.message_id)
-    if params.count:
-        return files.of_last_prompts(params.count)
-    found = files.turns()
-    if not found:
-        raise UsageError(NO_CHANGES)
-    return found
+        found = files.numbered([params.number])
+    elif params.message_id:
+        found = files.since_prompt(params.message_id)
+    elif params.count:
+        found = files.of_last_prompts(params.count)
+    else:
+        found = files.turns()
+        if not found:
+            raise UsageError(NO_CHANGES)
+    return found.within_permissions() if params.within_permissions else found
 
 
 def _summary(record: Checkpoint, prompt: str) -> CheckpointSummary:

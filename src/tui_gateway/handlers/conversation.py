@@ -27,7 +27,7 @@ from tui_gateway.protocol import (
     fields_of,
 )
 from tui_gateway.questions import CHOICES
-from tui_gateway.summaries import CommandSummary
+from tui_gateway.summaries import CommandSummary, TodoStep
 from tui_gateway.turn_view import usage as usage_of
 
 if TYPE_CHECKING:
@@ -193,9 +193,11 @@ def attach_image(peer: Dispatcher, params: RpcParams) -> object:
 
 
 def detach_image(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
-    live.conversation.pictures.clear()
-    return {"count": 0}
+    pictures = _live(peer, params).conversation.pictures
+    chosen = [picture for picture in pictures if picture.name == params.name or not params.name]
+    for picture in chosen[-1:] if params.name else chosen:
+        pictures.remove(picture)
+    return {"count": len(pictures)}
 
 
 # Back and forth
@@ -247,6 +249,11 @@ def versions(peer: Dispatcher, params: RpcParams) -> object:
         return {"prompts": []}
     found = prompt_versions(conversation.db, conversation.session_id)
     return {"prompts": [PromptVersionsView(*versions) for versions in found]}
+
+
+def todo(peer: Dispatcher, params: RpcParams) -> object:
+    items = _live(peer, params).conversation.todo_items()
+    return {"items": [TodoStep(item.text, item.status) for item in items]}
 
 
 def rewind(peer: Dispatcher, params: RpcParams) -> object:

@@ -8,6 +8,7 @@ import { usePromptVersions } from "@/chat/usePromptVersions";
 import { EmptyState } from "@/components/EmptyState";
 import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
+import { ChangedFiles } from "./ChangedFiles";
 import classes from "./ChatPage.module.css";
 import { Composer } from "./Composer";
 import { ContextMeter } from "./ContextMeter";
@@ -19,6 +20,7 @@ import { ModeSelect } from "./ModeSelect";
 import { QuestionCard } from "./QuestionCard";
 import { RecentConversations } from "./RecentConversations";
 import { SetupCard, useModelSetup } from "./SetupCard";
+import { TodoPanel } from "./TodoPanel";
 
 /** The chat page; the URL names the session, so a reload reopens it. */
 export default function ChatPage() {
@@ -61,6 +63,7 @@ export default function ChatPage() {
           <Group gap="xs" className={classes.tools}>
             <ContextMeter info={state.info} />
             <ModeSelect info={state.info} onChoose={(mode) => conversation.call("session.permissions", { mode })} />
+            <ChangedFiles conversation={conversation} />
             <FolderSelect value={state.info?.cwd ?? folder?.cwd} onChoose={selectFolder} isDisabled={state.isRunning} />
             <ModelSelect
               value={state.info?.model ?? model}
@@ -107,6 +110,7 @@ export default function ChatPage() {
             onAnswer={(value) => conversation.answer(question, value)}
           />
         ))}
+        <TodoPanel conversation={conversation} />
         <Composer conversation={conversation} model={model} />
       </section>
     </div>

@@ -88,7 +88,7 @@ export function Composer({ conversation, model }: Props) {
   };
   const removeFile = async (file: Attachment) => {
     setFiles(files.filter((one) => one !== file));
-    if (file.isImage) await conversation.call("image.detach");
+    if (file.isImage) await conversation.call("image.detach", { name: file.attachedName });
   };
 
   return (

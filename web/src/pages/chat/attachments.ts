@@ -5,6 +5,8 @@ export interface Attachment {
   name: string;
   path: string;
   isImage: boolean;
+  /** The name under which an image is attached to the next message. */
+  attachedName: string;
   /** The image in this browser; empty for other files. */
   preview: string;
 }
@@ -25,14 +27,16 @@ export async function uploadAttachment(file: File, ensureSession: EnsureSession,
     headers: { "Content-Type": "application/octet-stream" },
     body: file,
   });
+  let attachedName = "";
   if (found.is_image) {
     await ensureSession();
-    await call("image.attach", { path: found.path });
+    attachedName = (await call<{ attached: string }>("image.attach", { path: found.path })).attached;
   }
   return {
     name: found.name,
     path: found.path,
     isImage: found.is_image,
+    attachedName,
     preview: found.is_image ? URL.createObjectURL(file) : "",
   };
 }
