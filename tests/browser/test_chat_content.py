@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from support.browsers import axe_violations
 from support.chat_browser import ask, log
 
 if TYPE_CHECKING:
@@ -74,3 +75,57 @@ def test_formulas_embedded_images_and_aligned_tables_are_drawn(
     cell = log(page).get_by_role("cell", name="3")
     assert cell.evaluate("cell => getComputedStyle(cell).textAlign") == "right"
     assert any("FormulaRenderer" in url for url in scripts)
+
+
+DIAGRAMS = """\
+```mermaid
+flowchart LR
+  A[Start] --> B{Choice}
+  click A href "javascript:parent.evil = 1"
+  B --> C["<img src=x onerror='parent.evil = 2'>"]
+```
+
+```mermaid
+sequenceDiagram
+  Alice->>Bob: Hello
+```
+
+```mermaid
+flowchart LR
+  A[Start --> B
+```
+"""
+
+
+def test_diagrams_are_drawn_without_an_origin_and_a_broken_one_shows_its_source(
+    set_model_steps: Callable[[str], str], page: Page
+) -> None:
+    set_model_steps(f"[{{say: Plain.}}, {{say: {json.dumps(DIAGRAMS)}}}]")
+    page.goto("/chat")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    ask(page, "Nothing to draw")
+    expect(log(page).get_by_text("Plain.")).to_be_visible()
+    assert not any("diagram" in url.lower() for url in requests)
+    ask(page, "Draw")
+    pictures = log(page).get_by_role("img", name=re.compile("^Diagram"))
+    expect(pictures).to_have_count(2)
+    assert [one.evaluate(NATURAL_WIDTH) > 50 for one in pictures.all()] == [True, True]
+    broken = log(page).get_by_role("status").filter(has_text="This diagram cannot be drawn: ")
+    expect(broken).to_contain_text("Parse error on line")
+    expect(log(page).locator("code.language-mermaid")).to_contain_text("A[Start --> B")
+    frame = page.locator("iframe")
+    expect(frame).to_have_count(1)
+    expect(frame).to_have_attribute("sandbox", "allow-scripts")
+    inner = page.frames[1]
+    assert inner.evaluate("window.origin") == "null"
+    assert page.evaluate("window.evil") is None
+    light = pictures.first.get_attribute("src") or ""
+    assert "javascript" not in light
+    page.get_by_role("button", name="Use dark theme").click()
+    expect(pictures.first).not_to_have_attribute("src", light)
+    log(page).get_by_role("button", name="Show source").first.click()
+    expect(log(page).get_by_text("A[Start] --> B{Choice}")).to_be_visible()
+    assert axe_violations(page, "wcag2a", "wcag2aa") == []
+    hosts = {url.split("/")[2] for url in requests if url.startswith("http")}
+    assert hosts == {page.url.split("/")[2]}

@@ -26,6 +26,7 @@ def built(db: SessionDB, tmp_path: Path) -> Iterator[RunningDashboard]:
     (page / "assets").mkdir(parents=True)
     (page / "index.html").write_text(HTML)
     (page / "favicon.svg").write_text("<svg/>")
+    (page / "diagram.html").write_text("<script>draw()</script>")
     (page / "assets" / "a-1.js").write_text("plain()")
     (page / "assets" / "a-1.js.gz").write_bytes(gzip.compress(b"packed()"))
     (page / "assets" / "a-1.js.br").write_bytes(b"brotli bytes")
@@ -42,6 +43,18 @@ def test_each_response_has_its_own_nonce_in_the_policy(built: RunningDashboard) 
         assert f"'nonce-{nonce}'" in response.headers["content-security-policy"]
         nonces.add(nonce)
     assert len(nonces) == 3
+
+
+def test_diagrams_are_drawn_in_a_frame_without_an_origin_and_without_the_network(
+    built: RunningDashboard,
+) -> None:
+    response = built.anonymous.get("/diagram.html")
+    policy = response.headers["content-security-policy"].split("; ")
+    assert {"default-src 'none'", "sandbox allow-scripts", "frame-ancestors 'self'"} < set(policy)
+    assert not any(part.startswith(("connect-src", "font-src", "frame-src")) for part in policy)
+    assert "draw()" in response.text
+    page = built.anonymous.get("/")
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
 
 
 def test_files_with_hashed_names_are_immutable(built: RunningDashboard) -> None:

@@ -6,6 +6,7 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 
 const FOLDERS = ["dist", "../plugins/hermes-achievements/dashboard/dist"];
 const TEXT = new Set([".js", ".css", ".svg", ".json"]);
+const FRAME = "diagram.html"; // other pages are written for each response
 const SMALLEST = 1024;
 const brotli = promisify(brotliCompress);
 const zip = promisify(gzip);
@@ -13,7 +14,7 @@ const zip = promisify(gzip);
 for (const folder of FOLDERS) {
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath ?? entry.path, entry.name);
-    if (!entry.isFile() || !TEXT.has(extname(path))) continue;
+    if (!entry.isFile() || !(TEXT.has(extname(path)) || entry.name === FRAME)) continue;
     const bytes = await readFile(path);
     if (bytes.length < SMALLEST) continue;
     const params = { [constants.BROTLI_PARAM_QUALITY]: 10, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };

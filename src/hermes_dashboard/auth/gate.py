@@ -37,7 +37,14 @@ CALLER: Final = "hermes.caller"
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; "
-    "worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "frame-src 'self'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+# Draws diagrams: no origin, nothing from the network, and only inside of the dashboard's own page.
+# The page itself names the one script by its hash.
+DIAGRAM_PATH: Final = "/diagram.html"
+DIAGRAM_POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox allow-scripts"
 )
 HEADERS: Final = {
     "x-content-type-options": "nosniff",
@@ -89,7 +96,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         scope[NONCE] = nonce = secrets.token_urlsafe(16)
-        strict = _with_security_headers(send, nonce, is_private=is_guarded(scope))
+        security = _security_headers(scope, nonce)
+        strict = _with_security_headers(send, security, is_private=is_guarded(scope))
         refusal = self._refusal(scope)
         if refusal is None:
             if scope["type"] == "http":
@@ -194,9 +202,15 @@ def _is_small(scope: Scope) -> bool:
 # Responses
 
 
-def _with_security_headers(send: Send, nonce: str, *, is_private: bool) -> Send:
+def _security_headers(scope: Scope, nonce: str) -> dict[str, str]:
+    policy = {"content-security-policy": CONTENT_SECURITY_POLICY.format(nonce=nonce)}
+    if scope["type"] == "http" and scope["path"] == DIAGRAM_PATH:
+        policy = {"content-security-policy": DIAGRAM_POLICY, "x-frame-options": "SAMEORIGIN"}
+    return {**HEADERS, **policy}
+
+
+def _with_security_headers(send: Send, security: dict[str, str], *, is_private: bool) -> Send:
     """Wrap *send* to add the security headers, which replace those of the response."""
-    security = {**HEADERS, "content-security-policy": CONTENT_SECURITY_POLICY.format(nonce=nonce)}
     added = [(name.encode(), value.encode()) for name, value in security.items()]
     names = {name for name, _ in added}
 

@@ -1,4 +1,4 @@
-import type { ComponentPropsWithoutRef } from "react";
+import { type ComponentPropsWithoutRef, isValidElement, lazy, type ReactNode, Suspense } from "react";
 import ReactMarkdown, { type Components, defaultUrlTransform, type Options } from "react-markdown";
 import rehypeHighlight from "rehype-highlight";
 import remarkGfm from "remark-gfm";
@@ -26,9 +26,29 @@ function MarkdownImage({ alt, src }: ComponentPropsWithoutRef<"img">) {
   return <span>{`[${alt || texts.image}${src ? `: ${String(src)}` : ""}]`}</span>;
 }
 
+const Diagram = lazy(() => import("./Diagram"));
+
+/** A block of code, or the diagram that it describes. */
+function Preformatted({ children }: ComponentPropsWithoutRef<"pre">) {
+  const code = <CodeBlock>{children}</CodeBlock>;
+  const source = mermaidSource(children);
+  if (!source) return code;
+  return (
+    <Suspense fallback={code}>
+      <Diagram source={source} />
+    </Suspense>
+  );
+}
+
+function mermaidSource(children: ReactNode): string {
+  if (!isValidElement<ComponentPropsWithoutRef<"code">>(children)) return "";
+  const { className = "", children: text } = children.props;
+  return /\blanguage-mermaid\b/.test(className) && typeof text === "string" ? text.trimEnd() : "";
+}
+
 const COMPONENTS: Components = {
   a: ExternalLink,
-  pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
+  pre: Preformatted,
   img: MarkdownImage,
   table: ({ children }) => (
     <div className="table-scroll">
