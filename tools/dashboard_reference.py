@@ -42,6 +42,7 @@ GROUPS = {
     "/api/overview": "Statistics",
     "/api/models": "Chat",
     "/api/uploads": "Chat",
+    "/api/transcriptions": "Chat",
     "/api/workspaces": "Chat",
     "/api/memory": "Memory and skills",
     "/api/skills": "Memory and skills",

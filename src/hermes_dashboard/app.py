@@ -41,6 +41,7 @@ from hermes_dashboard.resources import (
     search,
     sessions,
     settings,
+    transcriptions,
     transcripts,
     uploads,
     workspaces,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
     pending_changes, plugins, health, uploads, models, model_setup, workspaces, schedules,
-    imports, memory, logs, backups, permissions,
+    imports, memory, logs, backups, permissions, transcriptions,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

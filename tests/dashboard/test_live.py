@@ -19,6 +19,7 @@ from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pytest
 
@@ -93,6 +94,17 @@ def test_a_session_written_by_this_process_is_announced(
         wait_for(events, "one")
         db.set_session_title("one", "A title")
         assert events.get(timeout=PATIENCE_SECONDS)[0] == "change"
+
+
+def test_the_end_of_a_scan_for_achievements_is_announced(
+    served: RunningDashboard, hermes_home: Path
+) -> None:
+    snapshot = hermes_home / "plugins" / "hermes-achievements" / "scan_snapshot.json"
+    snapshot.parent.mkdir(parents=True)
+    with connected(served) as events:
+        snapshot.write_text("{}")
+        while events.get(timeout=30) != ("achievements", {}):
+            pass
 
 
 def test_every_open_page_receives_events(served: RunningDashboard, db: SessionDB) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.config import Platform
-from gateway.inbound import attachments, transcription
+from gateway.inbound import attachments
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
+from hermes_conversation import transcription
 from hermes_core import media_store
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.inbound import transcription
+from hermes_conversation import transcription
 
 if TYPE_CHECKING:
     from pathlib import Path

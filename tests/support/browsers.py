@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
+# The microphone of the browser is a tone, and every page may use it.
+MICROPHONE = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", *MICROPHONE]
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 800}
 # Reports every blocked resource as a console error, also where the browser shows nothing.

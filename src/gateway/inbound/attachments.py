@@ -24,8 +24,8 @@ from hermes_core.paths import FILE_MODE, FOLDER_MODE, workspaces_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.inbound.transcription import Transcriber
     from gateway.platforms.base import MessageEvent
+    from hermes_conversation.transcription import Transcriber
 
 log = logging.getLogger(__name__)
 

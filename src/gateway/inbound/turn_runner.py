@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from gateway.inbound.budgets import Budgets
     from gateway.inbound.questions import ChatQuestions
-    from gateway.inbound.transcription import Transcriber
     from gateway.inbound.usage_limits import UsageLimits
     from gateway.outbound.live_reply import LiveReplies, ReplyBuffer
     from gateway.platforms.base import MessageEvent
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Usage
     from hermes_agent.turn import AnswerHook
     from hermes_conversation.conversation import Conversation
+    from hermes_conversation.transcription import Transcriber
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
     from hermes_state.delivery.stored_json import StoredFailure

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from gateway import status
-from gateway.inbound import inbox_codec, prompt_format, transcription
+from gateway.inbound import inbox_codec, prompt_format
 from gateway.inbound.access_control import AccessControl
 from gateway.inbound.budgets import Budgets
 from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands, RestartRequest
@@ -39,7 +39,7 @@ from gateway.schedules.run_handler import RunContext, ScheduledRunHandler
 from gateway.schedules.scheduler import Scheduler
 from gateway.schedules.targets import JobTargets
 from gateway.supervision import Supervisor
-from hermes_conversation import boundary_delivery
+from hermes_conversation import boundary_delivery, transcription
 from hermes_conversation.agent_imports import BackgroundFollower
 from hermes_core.config.file import ConfigFile
 from hermes_core.isolate import Step, attempt, run_all

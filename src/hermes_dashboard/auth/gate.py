@@ -37,7 +37,8 @@ CALLER: Final = "hermes.caller"
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; "
-    "frame-src 'self'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "frame-src 'self'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'"
 )
 # Draws diagrams: no origin, nothing from the network, and only inside of the dashboard's own page.
 # The page itself names the one script by its hash.

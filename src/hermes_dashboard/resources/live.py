@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fastapi import Request  # noqa: TC002 - FastAPI reads annotations
 from starlette.responses import StreamingResponse
 
+from hermes_achievements.evaluation.record_storage import SNAPSHOT_FILE
 from hermes_core import __version__
 from hermes_core.errors import StoreError
 from hermes_core.isolate import Step, attempt
 from hermes_dashboard.auth.gate import wait_for_sign_out
 from hermes_dashboard.routes import ResourceRouter
+from hermes_state.files import ACHIEVEMENTS_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -101,6 +103,8 @@ class ChangeDetector:
         self._engine = context.db.engine
         self._gateway = context.gateway
         self._analysis = context.analysis
+        self._achievements = context.home / ACHIEVEMENTS_FOLDER / SNAPSHOT_FILE
+        self._achievements_at = 0
         self._statistics: AnalysisState | None = None
         self._version = 0
         self._position: HistoryPosition | None = None
@@ -113,6 +117,7 @@ class ChangeDetector:
         attempt(Step("poll the history", self._record_history))
         attempt(Step("poll the gateway", self._gateway_changed))
         self._statistics = self._analysis.state()
+        self._achievements_changed()
 
     def _record_history(self) -> None:
         version = self._engine.version()
@@ -124,6 +129,7 @@ class ChangeDetector:
         attempt(Step("poll the history", lambda: events.extend(self._poll_history())))
         events += self._poll_statistics()
         if is_gateway_due:
+            events += [LiveEvent("achievements", {})] * self._achievements_changed()
             attempt(
                 Step(
                     "poll the gateway",
@@ -172,6 +178,15 @@ class ChangeDetector:
         self._is_reload_pending, self._reloaded_at = False, now
         return [FULL_RELOAD]
 
+    def _achievements_changed(self) -> bool:
+        """Whether a scan has ended; in a database its result is a change of the history."""
+        try:
+            changed_at = self._achievements.stat().st_mtime_ns
+        except OSError:
+            changed_at = 0  # no scan has ended yet
+        has_changed, self._achievements_at = changed_at != self._achievements_at, changed_at
+        return has_changed
+
     def _gateway_changed(self) -> bool:
         state = self._gateway.state()
         has_changed, self._state = state != self._state, state
@@ -199,7 +214,10 @@ def router(
         responses={200: {"content": {"text/event-stream": {}}, "description": "a stream"}},
     )
     async def live(request: Request) -> StreamingResponse:
-        """Server-sent events: changes, statistics, the gateway; it ends with the sign-in."""
+        """Server-sent events: changes, statistics, achievements, the gateway.
+
+        The stream ends with the sign-in.
+        """
         return StreamingResponse(
             _event_stream(
                 live_events,

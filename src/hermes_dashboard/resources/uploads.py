@@ -57,9 +57,9 @@ def router(parts: DashboardContext) -> ResourceRouter:
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > MAX_BYTES:
             raise HTTPException(413, TOO_LARGE)
-        path = await run_in_threadpool(_new_path, parts.home, name)
+        path = await run_in_threadpool(new_upload_path, parts.home, name)
         try:
-            size = await _write_body(request, path)
+            size = await write_body(request, path)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -75,7 +75,7 @@ def router(parts: DashboardContext) -> ResourceRouter:
     return routes
 
 
-async def _write_body(request: Request, path: Path) -> int:
+async def write_body(request: Request, path: Path) -> int:
     """Write the body as it comes; how long it is."""
     size = 0
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
@@ -91,7 +91,8 @@ async def _write_body(request: Request, path: Path) -> int:
     return size
 
 
-def _new_path(home: Path, name: str) -> Path:
+def new_upload_path(home: Path, name: str) -> Path:
+    """A free path for a file with this name."""
     day = time.strftime("%Y-%m-%d")
     folder = private_folder(home / FOLDER / day)
     return folder / f"{secrets.token_hex(4)}-{safe_name(name)}"

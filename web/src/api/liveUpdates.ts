@@ -38,6 +38,8 @@ class ChangeStream {
     source.addEventListener("change", (event: MessageEvent<string>) => this.#handleChange(event.data));
     source.addEventListener("statistics", (event: MessageEvent<string>) => this.#handleStatistics(event.data));
     source.addEventListener("gateway", () => void this.#client.invalidateQueries({ queryKey: ["gateway"] }));
+    const unlocks = ["overview", "unlocks"];
+    source.addEventListener("achievements", () => void this.#client.invalidateQueries({ queryKey: unlocks }));
     source.addEventListener("error", () => this.#handleError(source));
   }
 

@@ -47,5 +47,7 @@ export type SkillItem = Schemas["SkillItem"];
 export type SkillList = Schemas["SkillList"];
 export type SkillText = Schemas["SkillText"];
 export type ToolCall = Schemas["ToolCallView"];
+export type TranscriptionState = Schemas["TranscriptionState"];
+export type TranscriptionText = Schemas["TranscriptionText"];
 export type WorkspaceList = Schemas["WorkspaceList"];
 export type TreeNode = Schemas["Relative"];

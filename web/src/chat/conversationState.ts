@@ -88,6 +88,8 @@ export interface Conversation {
   items: Item[];
   questions: AgentQuestion[];
   isRunning: boolean;
+  /** The number of turns that have ended since the conversation was opened. */
+  endedTurns: number;
   info: SessionInfo | null;
   /** Unread input of an ended turn, which goes back into the composer. */
   returnedText: string;
@@ -99,6 +101,7 @@ export const EMPTY_CONVERSATION: Conversation = {
   items: [],
   questions: [],
   isRunning: false,
+  endedTurns: 0,
   info: null,
   returnedText: "",
   status: "",
@@ -259,7 +262,8 @@ function appendToAnswer(state: Conversation, text: string, reasoning: string): C
 
 function completeTurn(state: Conversation, payload: Payload): Conversation {
   const items = endStreaming(state.items).filter((one) => one.kind !== "user" || !one.isQueued);
-  const done = { ...state, items, isRunning: false, questions: [], status: "", returnedText: toText(payload.unread) };
+  const ended = { isRunning: false, endedTurns: state.endedTurns + 1, questions: [], status: "" };
+  const done = { ...state, items, ...ended, returnedText: toText(payload.unread) };
   if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
   if (payload.status === "error") return addNote(done, toText(payload.error), { notice: "failed", tone: "bad" });
   if (toText(payload.notice)) return addNote(done, toText(payload.notice), { tone: "bad" });

@@ -90,6 +90,21 @@ export const chat = {
     next: "Next version",
     position: (n: number, total: number) => `${n} of ${total}`,
   },
+  voice: {
+    idle: "Dictate",
+    starting: "Starting the microphone…",
+    recording: "Stop recording and insert the text",
+    working: "Transcribing…",
+    refused: "The browser does not allow the microphone for this page.",
+  },
+  notify: {
+    label: "Notify when an answer is ready",
+    on: "A notification appears when an answer is ready in another tab. Click to turn it off.",
+    off: "Notify me when an answer is ready in another tab",
+    refused: "The browser does not allow notifications for this page.",
+    ready: "Answer ready",
+    question: "The agent has a question",
+  },
   todo: {
     label: "Steps of the agent",
     progress: (done: number, total: number) => `${done} of ${total} steps done`,

@@ -3,8 +3,10 @@ import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { quotation } from "@/chat/turns";
+import { withoutUploadPaths } from "@/chat/uploads";
 import { useConversation, type WorkingFolder } from "@/chat/useConversation";
 import { usePromptVersions } from "@/chat/usePromptVersions";
+import { useReadyNotice } from "@/chat/useReadyNotice";
 import { EmptyState } from "@/components/EmptyState";
 import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
@@ -38,11 +40,12 @@ export default function ChatPage() {
   const versions = usePromptVersions(conversation);
   const handlers = useMessageHandlers(conversation);
   const setup = useModelSetup().data;
-  const title = state.info?.title || (sessionId ? texts.conversation : texts.newChat);
+  const title = withoutUploadPaths(state.info?.title ?? "") || (sessionId ? texts.conversation : texts.newChat);
+  const hasNews = useReadyNotice(state, title, texts.notify);
 
   useEffect(() => {
-    document.title = `${title} · Hermes`;
-  }, [title]);
+    document.title = `${hasNews ? "● " : ""}${title} · Hermes`;
+  }, [title, hasNews]);
 
   const selectModel = async (name: string) => {
     setModel(name);

@@ -8,8 +8,10 @@ import { useTexts } from "@/i18n";
 import { type Attachment, uploadAttachment } from "./attachments";
 import classes from "./ChatPage.module.css";
 import { FileChip } from "./FileChip";
+import { NotifyButton } from "./NotifyButton";
 import { optionId, SlashMenu } from "./SlashMenu";
 import { useSlashMenu } from "./useSlashMenu";
+import { VoiceButton } from "./VoiceButton";
 
 interface Props {
   conversation: ReturnType<typeof useConversation>;
@@ -69,6 +71,10 @@ export function Composer({ conversation, model }: Props) {
     }
   };
 
+  const insertSpeech = (spoken: string) => {
+    setText((now) => (now && !/\s$/.test(now) ? `${now} ${spoken}` : now + spoken));
+    field.current?.focus();
+  };
   const onDrop = (event: DragEvent) => {
     event.preventDefault();
     setDropping(false);
@@ -139,15 +145,19 @@ export function Composer({ conversation, model }: Props) {
           onPaste={onPaste}
         />
         <Group justify="space-between">
-          <FileButton onChange={(chosen) => void addFiles(chosen)} multiple>
-            {(props) => (
-              <Tooltip label={texts.attach}>
-                <ActionIcon {...props} variant="subtle" color="gray" aria-label={texts.attach}>
-                  <Paperclip size={18} />
-                </ActionIcon>
-              </Tooltip>
-            )}
-          </FileButton>
+          <Group gap={4}>
+            <FileButton onChange={(chosen) => void addFiles(chosen)} multiple>
+              {(props) => (
+                <Tooltip label={texts.attach}>
+                  <ActionIcon {...props} variant="subtle" color="gray" aria-label={texts.attach}>
+                    <Paperclip size={18} />
+                  </ActionIcon>
+                </Tooltip>
+              )}
+            </FileButton>
+            <VoiceButton onText={insertSpeech} />
+            <NotifyButton />
+          </Group>
           {isDropping && <Text size="sm">{texts.dropHere}</Text>}
           <Group gap="xs">
             {isRunning && text.trim() && (

@@ -8,8 +8,6 @@ import { useTexts } from "@/i18n";
 import { Icon } from "@/plugins/Icon";
 import classes from "./Overview.module.css";
 
-const FIRST_SCAN_MS = 3000;
-
 interface Unlock {
   id: string;
   name: string;
@@ -18,7 +16,6 @@ interface Unlock {
 }
 
 interface ScanStatus {
-  state: string;
   snapshot_generated_at: number | null;
 }
 
@@ -28,9 +25,7 @@ export function RecentUnlocks() {
   const { data, error } = useQuery({
     queryKey: ["overview", "unlocks"],
     queryFn: () => fetchJSON<Unlock[]>("/api/plugins/hermes-achievements/recent-unlocks?limit=5"),
-    retry: false,
-    // The first request starts the first scan of the history; its results come later.
-    refetchInterval: (query) => (query.state.data?.length === 0 ? FIRST_SCAN_MS : false),
+    retry: false, // the first request starts the first scan; an event tells that it has ended
   });
   const isEmpty = data?.length === 0;
   const scan = useQuery({
@@ -38,9 +33,8 @@ export function RecentUnlocks() {
     queryFn: () => fetchJSON<ScanStatus>("/api/plugins/hermes-achievements/scan-status"),
     enabled: isEmpty,
     retry: false,
-    refetchInterval: FIRST_SCAN_MS,
   });
-  const isCounting = isEmpty && (!scan.data || scan.data.state === "running" || !scan.data.snapshot_generated_at);
+  const isCounting = isEmpty && !scan.data?.snapshot_generated_at;
   if (error || !data) return null;
   return (
     <Panel title={texts.unlocks} more={<Link to={"/achievements" as "/"}>{texts.allAchievements}</Link>}>

@@ -1,0 +1,24 @@
+/** Whether this browser shows a notification when an answer is ready; chosen by the user, per browser. */
+
+const STORAGE_KEY = "hermes-notifications";
+
+/** Whether the browser has notifications at all. */
+export function canNotify(): boolean {
+  return typeof Notification !== "undefined";
+}
+
+/** Whether notifications are on, and the browser still allows them. */
+export function isNotifying(): boolean {
+  try {
+    return canNotify() && Notification.permission === "granted" && localStorage.getItem(STORAGE_KEY) === "on";
+  } catch {
+    return false; // storage is unavailable
+  }
+}
+
+/** Switch notifications on or off; the browser asks for permission at the first time. Whether they are on now. */
+export async function setNotifying(isOn: boolean): Promise<boolean> {
+  if (isOn && (await Notification.requestPermission()) !== "granted") return false;
+  localStorage.setItem(STORAGE_KEY, isOn ? "on" : "off");
+  return isOn;
+}
