@@ -61,7 +61,7 @@ def test_formulas_embedded_images_and_aligned_tables_are_drawn(
     answer = (
         r"Euler: $e^{i\pi} = -1$, also \(a^2\); it costs $5 or $10." + "\n\n"
         f"![dot](data:image/png;base64,{data}) ![far](https://example.org/far.png)\n\n"
-        "| item | price |\n| --- | ---: |\n| tea | 3 |\n"
+        "| item | price | |\n| --- | ---: | --- |\n| tea | 3 | x |\n"
     )
     set_model_steps(f"[{{say: {json.dumps(answer)}}}, {{say: Plain.}}]")
     page.goto("/chat")
@@ -72,6 +72,7 @@ def test_formulas_embedded_images_and_aligned_tables_are_drawn(
     expect(log(page).get_by_text(re.compile(r"it costs \$5 or \$10"))).to_be_visible()
     assert log(page).get_by_role("img", name="dot").evaluate(NATURAL_WIDTH) == 1
     expect(log(page).get_by_text("[far: https://example.org/far.png]")).to_be_visible()
+    expect(log(page).locator("th")).to_have_count(2)  # an empty heading is no heading
     cell = log(page).get_by_role("cell", name="3")
     assert cell.evaluate("cell => getComputedStyle(cell).textAlign") == "right"
     assert any("FormulaRenderer" in url for url in scripts)

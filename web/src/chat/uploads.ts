@@ -1,4 +1,5 @@
 /** Uploaded files in messages: the agent reads a path of the server, people see a name. */
+import type { Conversation } from "./conversationState";
 
 const UPLOAD = /^(?:\/|[A-Za-z]:\\)\S.*[/\\]uploads[/\\]\d{4}-\d\d-\d\d[/\\][0-9a-f]{8}-(.+)$/;
 const UPLOAD_ANYWHERE = /(?:\/|[A-Za-z]:\\)[^\n]*?[/\\]uploads[/\\]\d{4}-\d\d-\d\d[/\\][0-9a-f]{8}-/g;
@@ -24,6 +25,13 @@ export function splitUploads(message: string): PromptParts {
       .trim(),
     files,
   };
+}
+
+/** The title of a conversation, else the first line of its first prompt, without server paths; may be empty. */
+export function conversationTitle({ info, items }: Pick<Conversation, "info" | "items">): string {
+  if (info?.title) return withoutUploadPaths(info.title);
+  const first = items.find((one) => one.kind === "user");
+  return first ? (splitUploads(first.text).text.split("\n", 1)[0] ?? "") : "";
 }
 
 /** A title or preview with the names of uploaded files instead of their paths. */

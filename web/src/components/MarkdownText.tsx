@@ -50,6 +50,8 @@ const COMPONENTS: Components = {
   a: ExternalLink,
   pre: Preformatted,
   img: MarkdownImage,
+  // An empty heading names nothing.
+  th: ({ node: _node, children, ...rest }) => (children ? <th {...rest}>{children}</th> : <td {...rest} />),
   table: ({ children }) => (
     <div className="table-scroll">
       <table>{children}</table>

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { applyEvent, EMPTY_CONVERSATION, type OpenedSession, openConversation } from "@/chat/conversationState";
+import {
+  applyEvent,
+  EMPTY_CONVERSATION,
+  type OpenedSession,
+  openConversation,
+  type SessionInfo,
+} from "@/chat/conversationState";
 import { beforeLastPrompt, quotation, turnEnds } from "@/chat/turns";
-import { splitUploads, withoutUploadPaths } from "@/chat/uploads";
+import { conversationTitle, splitUploads, withoutUploadPaths } from "@/chat/uploads";
 import { listedName, modelGroups, shortName } from "@/pages/chat/modelOptions";
 import { matchingCommands } from "@/pages/chat/useSlashMenu";
 
@@ -14,6 +20,10 @@ describe("uploaded files", () => {
     expect(parts).toEqual({ text: "Read this", files: [{ name: "my notes.txt", path: UPLOAD }] });
     expect(splitUploads("see /etc/hosts").files).toEqual([]);
     expect(withoutUploadPaths(`Read this ${UPLOAD}`)).toBe("Read this my notes.txt");
+    const named = (title: string | null) => ({ ...EMPTY_CONVERSATION, info: { title } as SessionInfo });
+    expect(conversationTitle(named(`${UPLOAD} explained`))).toBe("my notes.txt explained");
+    const started = applyEvent(named(null), event("message.start", { text: `Read this\n${UPLOAD}` }));
+    expect(conversationTitle(started)).toBe("Read this");
   });
 });
 

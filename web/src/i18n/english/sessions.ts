@@ -193,6 +193,7 @@ export const sessions = {
     id: "ID",
     tags: "Tags",
     badges: "Achievements",
+    moreBadges: (n: number) => `and ${n} more`,
     formats: { markdown: "Markdown", html: "HTML", json: "JSON", jsonl: "JSONL (Hermes export)" },
     messagesLabel: "Conversation messages",
   },

@@ -1,9 +1,9 @@
-import { Alert, Button, Group, Text } from "@mantine/core";
+import { ActionIcon, Alert, Button, Group, Text, Tooltip } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { quotation } from "@/chat/turns";
-import { withoutUploadPaths } from "@/chat/uploads";
+import { conversationTitle } from "@/chat/uploads";
 import { useConversation, type WorkingFolder } from "@/chat/useConversation";
 import { usePromptVersions } from "@/chat/usePromptVersions";
 import { useReadyNotice } from "@/chat/useReadyNotice";
@@ -40,7 +40,7 @@ export default function ChatPage() {
   const versions = usePromptVersions(conversation);
   const handlers = useMessageHandlers(conversation);
   const setup = useModelSetup().data;
-  const title = withoutUploadPaths(state.info?.title ?? "") || (sessionId ? texts.conversation : texts.newChat);
+  const title = conversationTitle(state) || (sessionId ? texts.conversation : texts.newChat);
   const hasNews = useReadyNotice(state, title, texts.notify);
 
   useEffect(() => {
@@ -75,16 +75,17 @@ export default function ChatPage() {
               isDisabled={state.isRunning}
             />
             {sessionId && state.items.length > 0 && (
-              <Button
-                component={Link}
-                to={`/sessions/${encodeURIComponent(sessionId)}`}
-                variant="default"
-                size="xs"
-                leftSection={<ScrollText size={14} />}
-                className={classes.wide}
-              >
-                {texts.openTranscript}
-              </Button>
+              <Tooltip label={texts.openTranscript}>
+                <ActionIcon
+                  component={Link}
+                  to={`/sessions/${encodeURIComponent(sessionId)}`}
+                  variant="default"
+                  size={30}
+                  aria-label={texts.openTranscript}
+                >
+                  <ScrollText size={14} />
+                </ActionIcon>
+              </Tooltip>
             )}
             <Button component={Link} to="/chat" variant="default" size="xs" leftSection={<Plus size={14} />}>
               {texts.newChat}

@@ -1,7 +1,7 @@
-import { Badge, Code, TagsInput, Text } from "@mantine/core";
+import { Badge, Button, Code, TagsInput, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
 import type { SessionDetail } from "@/api/types";
 import { CopyButton } from "@/components/CopyButton";
@@ -121,9 +121,12 @@ interface EarnedBadges {
   badges: { id: string; name: string; tier?: string | null }[];
 }
 
-/** Achievements earned in this session, if the plugin is enabled. */
+const SHOWN_BADGES = 8;
+
+/** Achievements earned in this session, if the plugin is enabled; many of them on demand. */
 function EarnedBadges({ id }: { id: string }) {
   const texts = useTexts().sessions.transcript;
+  const [isWhole, setWhole] = useState(false);
   const { data } = useQuery({
     queryKey: ["session", id, "badges"],
     queryFn: () =>
@@ -131,12 +134,13 @@ function EarnedBadges({ id }: { id: string }) {
     retry: false,
   });
   if (!data?.badges.length) return null;
+  const shown = isWhole ? data.badges : data.badges.slice(0, SHOWN_BADGES);
   return (
     <div className={classes.badges}>
       <Text size="xs" c="dimmed">
         {texts.badges}
       </Text>
-      {data.badges.map((one) => (
+      {shown.map((one) => (
         <Badge
           key={`${one.id}${one.tier ?? ""}`}
           variant="light"
@@ -149,6 +153,11 @@ function EarnedBadges({ id }: { id: string }) {
           {one.tier ? ` · ${one.tier}` : ""}
         </Badge>
       ))}
+      {shown.length < data.badges.length && (
+        <Button size="compact-xs" variant="subtle" onClick={() => setWhole(true)}>
+          {texts.moreBadges(data.badges.length - shown.length)}
+        </Button>
+      )}
     </div>
   );
 }
