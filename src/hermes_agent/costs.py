@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
 from hermes_agent.providers.known_models import find_known_model, is_loopback
+from hermes_state.messages import answer_usage
 from hermes_state.messages.answer_usage import AnswerUsage
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ class SettledUsage(NamedTuple):
     usage: Usage
     record: Callable[[Tx], None] | None
     answer: AnswerUsage | None = None
+
+    def changes(self, uid: str) -> list[Callable[[Tx], object]]:
+        """What records the request: in the session, and with the answer of this identity."""
+        record, answer = self.record, self.answer
+        if record is None or answer is None:
+            return []
+        return [record, lambda tx: answer_usage.record_by_uid(tx, uid, answer)]
 
 
 class UsageMeter:

@@ -47,7 +47,6 @@ from hermes_agent.tools.base import failure
 from hermes_agent.turn_control import join_texts, stored_identity
 from hermes_core.isolate import Step, attempt
 from hermes_state.delivery import leases
-from hermes_state.messages import answer_usage
 from hermes_state.messages.history import JOURNALED_ROW_ID
 
 if TYPE_CHECKING:
@@ -67,7 +66,6 @@ if TYPE_CHECKING:
     from hermes_agent.turn_hooks import RequestFields, TurnHooks
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Tx
-    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.messages.drafts import Draft
 
     Change = Callable[[Tx], object]
@@ -302,9 +300,9 @@ class Turn:
             meter.settle(interrupted())
             raise
         model = deps.provider.current.model
-        usage, record, answer = meter.settled(last)
-        self._usage += usage
-        changes = _usage_changes(record, answer, draft)
+        settled = meter.settled(last)
+        self._usage += (usage := settled.usage)
+        changes: list[Change] = settled.changes(draft.uid)
         if isinstance(last, Reply):
             received = last
             if not last.calls:
@@ -322,15 +320,14 @@ class Turn:
             deps.hooks.request_completed(fields, usage, received, started_at)
             deps.window.accept(usage.context)
         else:
-            text = draft.text()
-            row_id = self._keep_partial(draft, last)
+            text, row_id = draft.text(), self._keep_partial(draft, last)
             if changes:
                 deps.store.write(lambda tx: [change(tx) for change in changes])
             deps.hooks.request_failed(fields, last, started_at)
         if is_held and text:
             yield TextDelta(text)
         if row_id:
-            yield MessageStored("assistant", row_id, answer)
+            yield MessageStored("assistant", row_id, settled.answer)
         yield UsageReport(usage, self._usage, model)
         return last
 
@@ -482,13 +479,6 @@ class Turn:
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id)
         return bool(pending)
-
-
-def _usage_changes(record: Change | None, answer: AnswerUsage | None, draft: Draft) -> list[Change]:
-    """The changes that record what a request took, in the session and with its answer."""
-    if record is None or answer is None:
-        return []
-    return [record, lambda tx: answer_usage.record_by_uid(tx, draft.uid, answer)]
 
 
 def _with_problem(finished: TurnFinished, found: ProblemNotice) -> TurnFinished:
