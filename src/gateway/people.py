@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gateway.config import Platform, find_platform
 from gateway.inbound.access_control import ANY_USER, TRUSTED_PLATFORMS, AccessControl
 from gateway.routing.sources import SessionSource
+from hermes_core.errors import UsageError
 from hermes_core.roles import Person, Role
 
 if TYPE_CHECKING:
@@ -75,6 +76,20 @@ def known_people(db: SessionDB, config: GatewayConfig) -> list[KnownPerson]:
             )
         )
     return people
+
+
+def require_possible_role(db: SessionDB, config: GatewayConfig, person: Person, role: Role) -> None:
+    """Raise UsageError if a person cannot have a role."""
+    platform = find_platform(person.platform)
+    if platform is Platform.WEBHOOK and role is Role.OWNER:
+        raise UsageError("A webhook cannot have the role owner: others write its content.")
+    access = AccessControl(db, config)
+    is_named = platform is not None and access.is_named_owner(platform, person.user_id)
+    if is_named and role is not Role.OWNER:
+        raise UsageError(
+            f"platforms.{person.platform}.allow_admin_from in config.yaml names "
+            f"{person.user_id} as the owner. Remove it there first."
+        )
 
 
 def _configured(access: AccessControl, config: GatewayConfig) -> Iterator[Person]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
-from hermes_agent.providers.known_models import find_known_model, is_loopback
+from hermes_agent.providers.known_models import KnownModel, find_known_model, is_loopback
+from hermes_agent.providers.own_prices import own_price
 from hermes_state.messages import answer_usage
 from hermes_state.messages.answer_usage import AnswerUsage
 
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import ModelRequest, Usage
     from hermes_agent.providers.base import Provider
-    from hermes_agent.providers.known_models import KnownModel
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_state.engine.transaction import Tx
 
 MILLION: Final = 1_000_000
 # Failures after the server has started to process the request.
 STARTED_FAILURES: Final = frozenset({FailureKind.CUT, FailureKind.TIMEOUT})
+OWN_PRICE: Final = "config.yaml"
 FREE_API_MODES: Final = frozenset({"local", "script"})
 
 
@@ -132,6 +133,11 @@ def billing_fields(
     }
     if cost is not None:
         return {**fields, **_priced(cost, "actual", provider.name)}
+    own = own_price(provider.model)
+    if own is not None:
+        known = KnownModel(0, own.input, own.cache_read, own.cache_write, own.output, OWN_PRICE)
+        priced = _priced(price(usage, known) or 0.0, "estimated", OWN_PRICE)
+        return {**fields, **priced, "pricing_version": OWN_PRICE}
     if provider.api_mode in FREE_API_MODES or is_loopback(provider.base_url):
         # An estimated number of tokens is marked as such even if it is free.
         return {**fields, **_priced(0.0, "estimated" if is_estimate else "included", "local")}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
 
-ChangeKind = Literal["setting", "plugin", "job"]
+ChangeKind = Literal["setting", "plugin", "job", "platform", "pairing", "role", "mcp_server"]
 ChangeState = Literal["pending", "applied"]
 
 FILE_NAME: Final = "pending-changes.json"
@@ -38,7 +38,7 @@ TOO_MANY: Final = (
 
 @dataclass(frozen=True)
 class PendingChange:
-    """A requested change: a setting and its new value (None: the default), a plugin or a job."""
+    """A requested change: what it concerns, and the new value (None: the default)."""
 
     code: str
     kind: ChangeKind

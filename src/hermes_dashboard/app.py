@@ -24,12 +24,15 @@ from hermes_dashboard.resources import (
     chat,
     files,
     gateway,
+    gateway_setup,
     health,
     hooks,
     imports,
     live,
     logs,
+    mcp_servers,
     memory,
+    model_catalog,
     model_setup,
     models,
     overview,
@@ -61,9 +64,10 @@ if TYPE_CHECKING:
 
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
-    overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
+    overview, sessions, transcripts, changes, files, search, analytics, gateway_setup, gateway,
+    hooks, settings,
     pending_changes, plugins, health, uploads, models, model_setup, workspaces, schedules,
-    imports, memory, logs, backups, permissions, transcriptions,
+    imports, memory, logs, backups, permissions, transcriptions, mcp_servers, model_catalog,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

@@ -93,6 +93,75 @@ class GatewayReader(Protocol):
         ...
 
 
+class GatewayPerson(NamedTuple):
+    """A person or program with access, and its role."""
+
+    platform: str
+    user_id: str
+    name: str
+    role: str
+    is_paired: bool
+    is_configured: bool
+    last_seen: float | None
+
+
+class PlatformFacts(NamedTuple):
+    """What the gateway has for a platform, and what it lacks."""
+
+    name: str
+    is_enabled: bool
+    missing: str = ""
+    library_command: str = ""  # installs its library; empty if nothing has to be installed
+    can_test: bool = False
+
+
+class PlatformTest(NamedTuple):
+    """The result of a connection test: the account, or why it failed."""
+
+    is_ok: bool
+    detail: str
+
+
+class GatewayAdministration(Protocol):
+    """People and platforms of the gateway."""
+
+    def people(self) -> list[GatewayPerson]:
+        """People with access, and all whose role was set."""
+        ...
+
+    def require_possible_role(self, platform: str, user_id: str, role: str) -> None:
+        """Raise UsageError if a person cannot have a role."""
+        ...
+
+    def platforms(self) -> list[PlatformFacts]:
+        """The state of each platform."""
+        ...
+
+    def test_platform(self, name: str) -> PlatformTest:
+        """Sign in to a platform with the stored credentials."""
+        ...
+
+
+class NoGatewayAdministration:
+    """Where the gateway is not part of the process that serves the page."""
+
+    def people(self) -> list[GatewayPerson]:
+        """Nobody is known."""
+        return []
+
+    def require_possible_role(self, platform: str, user_id: str, role: str) -> None:
+        """Roles are set in a terminal."""
+        raise UsageError(f"Run `hermes people set {platform}:{user_id} --role {role}`.")
+
+    def platforms(self) -> list[PlatformFacts]:
+        """Nothing is known about platforms."""
+        return []
+
+    def test_platform(self, name: str) -> PlatformTest:
+        """There is nothing to test with."""
+        return PlatformTest(False, f"{name} cannot be tested here.")
+
+
 @dataclass(frozen=True)
 class DashboardContext:
     """The dependencies of the resources."""
@@ -103,6 +172,7 @@ class DashboardContext:
     models: Callable[[], list[SelectableModel]]
     is_demo: bool = False
     control_gateway: Callable[[GatewayAction], str] = no_gateway_control
+    administration: GatewayAdministration = field(default_factory=NoGatewayAdministration)
     start_folder: Path = field(default_factory=Path.cwd)  # where the dashboard was started
 
     @functools.cached_property

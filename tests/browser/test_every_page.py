@@ -43,6 +43,8 @@ PAGES = {
     "memory": "/memory",
     "schedules": "/schedules",
     "gateway": "/gateway",
+    "models": "/models",
+    "mcp": "/mcp",
     "hooks": "/hooks",
     "permissions": "/permissions",
     "data": "/data",

@@ -72,21 +72,6 @@ def with_tabs(hermes_home: Path) -> Iterator[None]:
     hermes_plugin_host.active.cache_clear()
 
 
-def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> None:
-    code = db.pairings.request("telegram", "42", "Ada")
-    assert code is not None
-    page.goto("/gateway")
-    users = page.get_by_role("region", name="Users")
-    expect(users.get_by_text("Ada · telegram")).to_be_visible()
-    users.get_by_role("textbox", name="Pairing code: Ada").fill(code)
-    users.get_by_role("button", name="Approve").click()
-    expect(page.get_by_text("Ada can now chat with the agent.")).to_be_visible()
-    assert [allowed_user.user_id for allowed_user in db.pairings.allowed()] == ["42"]
-    users.get_by_role("button", name="Revoke access: Ada").click()
-    expect(page.get_by_text("Access revoked for Ada.")).to_be_visible()
-    expect(users.get_by_text("No approved users.")).to_be_visible()
-
-
 def test_the_gateway_page_shows_what_does_not_work(
     db: SessionDB, visit: Callable[..., Visitor], serve: Callable[..., RunningDashboard]
 ) -> None:

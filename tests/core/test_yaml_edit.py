@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_core.config import yaml_reader
-from hermes_core.config.yaml_edit import with_value
+from hermes_core.config.yaml_edit import with_option, with_value
 from hermes_core.errors import ConfigError
 
 PATH = Path("config.yaml")
@@ -104,6 +104,48 @@ def test_unsetting_a_missing_key_changes_nothing():
     assert edit(FULL, "store", "wal_limit_mb", None) == FULL
     assert edit(FULL, "log", "level", None) == FULL
     assert edit("log:\n", "log", "level", None) == "log:\n"
+
+
+PLATFORMS = """\
+# chats
+platforms:
+  telegram:        # my bot
+    allowed_users: [1, 2]   # Ada and Bob
+    home_channel:
+      chat_id: 5
+  matrix: {auto_join: false}  # quiet
+other: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "removed", "added"),
+    [
+        ("telegram", "poll_seconds", 9, [], ["    poll_seconds: 9"]),
+        ("telegram", "home_channel", "7", ["    home_channel:", "      chat_id: 5"],
+         ['    home_channel: "7"']),
+        ("telegram", "allowed_users", None, ["    allowed_users: [1, 2]   # Ada and Bob"], []),
+        ("matrix", "sync_seconds", 3, ["  matrix: {auto_join: false}  # quiet"],
+         ["  matrix: {auto_join: false, sync_seconds: 3}  # quiet"]),
+        ("slack", "reply_in_thread", True, [], ["  slack:", "    reply_in_thread: true"]),
+        ("slack", "reply_in_thread", None, [], []),
+    ],
+)  # fmt: skip
+def test_an_option_of_an_entry_changes_nothing_else(name, key, value, removed, added):
+    new = with_option(PLATFORMS, ("platforms", name, key), value, PATH)
+    assert changed_lines(PLATFORMS, new) == (removed, added)
+
+
+def test_the_last_option_of_an_entry_leaves_with_its_entry():
+    text = "platforms:\n  slack:\n    base_url: x\nother: 1\n"
+    new = with_option(text, ("platforms", "slack", "base_url"), None, PATH)
+    assert yaml_reader.parse(new, PATH).get("platforms") in (None, {})
+    assert "other: 1" in new
+
+
+def test_an_entry_that_is_no_mapping_is_left_alone():
+    with pytest.raises(ConfigError, match=r"platforms\.slack\.x"):
+        with_option("platforms: {slack: on}\n", ("platforms", "slack", "x"), 1, PATH)
 
 
 def test_a_section_in_braces_is_edited_in_braces():

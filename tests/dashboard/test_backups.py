@@ -66,23 +66,3 @@ def test_a_rule_is_listed_and_revoked(client: httpx.Client, hermes_home: Path) -
     assert client.delete("/api/permissions/rules", params=rule).status_code == 204
     assert client.delete("/api/permissions/rules", params=rule).status_code == 404
     assert grants.always() == ["network"]
-
-
-def test_mcp_servers_are_listed_without_credentials(
-    client: httpx.Client, hermes_home: Path
-) -> None:
-    assert client.get("/api/mcp-servers").json()["items"] == []
-    (hermes_home / "config.yaml").write_text(
-        "mcp_servers:\n"
-        "  files: {command: mcp-files, args: [--token, hunter2], network: false}\n"
-        "  odd: {}\n"
-        "  web: {url: 'https://ada:hunter2@mcp.example/x?key=hunter2'}\n"
-    )
-    answer = client.get("/api/mcp-servers")
-    files, odd, web = answer.json()["items"]
-    assert (files["program"], files["is_sandboxed"], files["has_network"]) == (
-        "mcp-files", True, False,
-    )  # fmt: skip
-    assert "either command or url" in odd["problem"]
-    assert (web["kind"], web["program"]) == ("url", "mcp.example")
-    assert "hunter2" not in answer.text

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.memory.files import MemoryFiles
+from hermes_core.paths import person_memory_path
+from hermes_core.roles import Person
+from support.pairings import pair
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx2 as httpx
 
+    from hermes_state import SessionDB
     from support.dashboards import RunningDashboard
 
 
@@ -87,3 +91,27 @@ def test_skills_are_listed_with_their_problems_and_read(
     (hermes_home / "skills" / "tidy" / "SKILL.md").symlink_to("/etc/passwd")
     assert "root:" not in client.get("/api/skills/tidy").text
     assert served.anonymous.get("/api/memory").status_code == 401
+
+
+def test_notes_of_other_people_are_listed_and_changed(
+    db: SessionDB, client: httpx.Client, hermes_home: Path
+) -> None:
+    assert client.get("/api/memory/people").json() == {"items": []}
+    pair(db, "telegram", "42", "Ada")
+    folder = Person("telegram", "42").folder_name
+    MemoryFiles(person_memory_path(folder)).add("user", "Likes tea")
+    MemoryFiles(person_memory_path("left-1")).add("memory", "Old note")
+    ada, left = sorted(
+        client.get("/api/memory/people").json()["items"], key=lambda each: str(each["name"])
+    )[::-1]
+    assert (ada["name"], ada["platform"], left["name"]) == ("Ada", "telegram", "")
+    assert ada["items"][1]["entries"] == ["Likes tea"]
+    path = f"/api/memory/people/{folder}/user"
+    changed = client.put(path, json={"seen": ["Likes tea"], "entries": ["Likes coffee"]})
+    assert (changed.status_code, changed.json()["entries"]) == (200, ["Likes coffee"])
+    stale = client.put(path, json={"seen": ["Likes tea"], "entries": []})
+    assert stale.status_code == 409
+    # Only folders of people can be named: neither the owner's notes nor a path elsewhere.
+    for name in ("nobody", "people"):
+        body = {"seen": [], "entries": ["x"]}
+        assert client.put(f"/api/memory/people/{name}/user", json=body).status_code == 404

@@ -89,26 +89,6 @@ def test_the_gateway_shows_queues_chats_and_users(
     assert shown["errors"][0]["message"] == "boom"
 
 
-def test_a_pairing_code_grants_access_and_guessing_is_locked(
-    db: SessionDB, client: httpx.Client
-) -> None:
-    code = db.pairings.request("telegram", "42", "Ada")
-    assert client.get("/api/gateway").json()["asking"][0]["user_name"] == "Ada"
-    wrong = client.post("/api/gateway/pairings", json={"platform": "telegram", "code": "NO"})
-    assert wrong.status_code == 404
-    right = client.post("/api/gateway/pairings", json={"platform": "Telegram", "code": code})
-    assert right.json() == {"user_id": "42", "user_name": "Ada"}
-    assert client.delete("/api/gateway/users/telegram/42").status_code == 204
-    assert client.delete("/api/gateway/users/telegram/42").status_code == 404
-    codes = [
-        client.post(
-            "/api/gateway/pairings", json={"platform": "telegram", "code": "NO"}
-        ).status_code
-        for _ in range(6)
-    ]
-    assert codes[-1] == 429
-
-
 def failed_message(db: SessionDB) -> int:
     """A message of a chat that could not be handled."""
     db.inbox.receive(

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2 as httpx
 
+from hermes_cli.commands.dashboard.gateway_administration import GatewayAdministrator
 from hermes_core.atomic_files import write_atomically
 from hermes_core.paths import hermes_home
 from hermes_dashboard import server as dashboard_server
@@ -77,8 +78,13 @@ def dashboard_context(db: SessionDB, **others: Any) -> DashboardContext:
     """Context for a test: no running gateway and no models."""
     folder = hermes_home() / "workspaces" / "owner"
     folder.mkdir(parents=True, exist_ok=True)
-    defaults = {"gateway": NoGateway(), "models": list, "start_folder": folder}
-    fields: dict[str, Any] = {**defaults, **others}
+    fields: dict[str, Any] = {
+        "gateway": NoGateway(),
+        "models": list,
+        "start_folder": folder,
+        "administration": GatewayAdministrator(db),
+        **others,
+    }
     return DashboardContext(db, hermes_home(), **fields)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_agent.providers import selection
 from hermes_agent.providers.known_models import find_known_model
+from hermes_agent.providers.own_prices import own_prices, with_own_prices
 from hermes_agent.providers.presets import ANTHROPIC, OPENAI, PRESETS, preset_of
 from hermes_agent.providers.selection import ModelChoice
 from hermes_core.clock import SystemClock
@@ -41,6 +42,7 @@ class CatalogModel(NamedTuple):
     window: int = 0
     input_price: float | None = None
     output_price: float | None = None
+    is_own_price: bool = False  # set by the user
 
 
 class CatalogEndpoint(NamedTuple):
@@ -133,7 +135,8 @@ class ModelCatalog:
         with ThreadPoolExecutor(FETCH_THREADS) as threads:
             lists = list(threads.map(one, endpoints))
         self._write(cached, lists)
-        return lists
+        prices = own_prices()
+        return [each._replace(models=with_own_prices(each.models, prices)) for each in lists]
 
     def _is_fresh(self, kept: CachedList, now: float) -> bool:
         return 0 <= now - kept["fetched_at"] < MAX_AGE_SECONDS

@@ -214,6 +214,31 @@ class ConfigFile:
             write_atomically(self.path, new)
         self._document = None
 
+    def set_option(self, section: str, name: str, key: str, value: Value | None) -> None:
+        """Set a key of an entry of a section of BLOCKS, or remove it if *value* is None."""
+        from hermes_core.config import yaml_edit  # noqa: PLC0415 - only a change needs it
+
+        with folder_locked(self.path.parent):
+            text = yaml_reader.read_text(self.path) or ""
+            new = yaml_edit.with_option(text, (section, name, key), value, self.path)
+            write_atomically(self.path, new)
+        self._document = None
+
+    def set_variable(self, name: str, value: str | None) -> None:
+        """Set a variable in .env, or remove it if *value* is None."""
+        if value is None:
+            self._env_file.unset(name)
+        else:
+            self._env_file.set(name, value)
+
+    def variable_entry(self, setting: Setting) -> SettingEntry:
+        """The value of a setting that is a variable and no secret."""
+        if text := self._environ.get(setting.variable):
+            return SettingEntry(setting.name, text, "environment")
+        if text := self._env_file.values().get(setting.variable):
+            return SettingEntry(setting.name, text, ".env")
+        return SettingEntry(setting.name, setting.default, "default")
+
     def check(self) -> list[ConfigProblem]:
         """All invalid or ineffective entries; problems are returned, not raised."""
         try:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.config import values
+from hermes_core.config.definitions.platforms import OPTIONS
+from hermes_core.config.platform_options import PlatformOptions
 from hermes_core.errors import ConfigError
+from hermes_core.requested_changes import RequestedRole, RequestedServer
 from hermes_core.schedules.requested_job import RequestedJob
 
 if TYPE_CHECKING:
@@ -30,9 +33,24 @@ def texts_of(change: PendingChange, config: ConfigFile) -> ChangeTexts:
     if change.kind == "job":
         new = "scheduled" if change.value is None else RequestedJob.of_text(change.value).summary
         return ChangeTexts("not scheduled", new)
-    setting = values.find_setting(config.table, change.name)
+    if change.kind == "mcp_server":
+        new = (
+            "configured" if change.value is None else RequestedServer.of_text(change.value).summary
+        )
+        return ChangeTexts("not configured", new)
+    if change.kind in ("pairing", "role"):
+        grant = RequestedRole.of_text(change.value or "")
+        return ChangeTexts(grant.old or "no access", grant.new or "changed")
+    return _value_texts(change, config)
+
+
+def _value_texts(change: PendingChange, config: ConfigFile) -> ChangeTexts:
+    """The texts of a setting, or of an option of a platform."""
+    is_option = change.kind == "platform"
+    setting = values.find_setting(OPTIONS if is_option else config.table, change.name)
     try:
-        old = config.entry(change.name).text or EMPTY
+        entry = PlatformOptions(config).entry(setting) if is_option else config.entry(change.name)
+        old = entry.text or EMPTY
     except ConfigError:
         old = "(invalid)"
     if change.applied_at is not None:

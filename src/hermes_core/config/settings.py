@@ -29,6 +29,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 BLOCKS: Final[dict[str, str]] = {
     "hooks": "Shell commands that run at events, in the format of Claude Code.",
     "mcp_servers": "MCP servers whose tools the agent may use, by name.",
+    "prices": "Prices of models in dollars per million tokens, by name; they replace known ones.",
     "platforms": "Options of chat platforms, by name; tokens are settings of their own.",
     "reset_by_platform": "Overrides of session_reset by platform.",
     "reset_by_type": "Overrides of session_reset by chat type: dm, group, thread.",

@@ -53,6 +53,52 @@ def with_value(text: str, section: str, key: str, value: Entry | None, path: Pat
     return new
 
 
+def with_option(text: str, names: tuple[str, str, str], value: Value | None, path: Path) -> str:
+    """*text* with `section.name.key` set to *value*, or without it when *value* is None."""
+    section, name, key = names
+    before = yaml_reader.parse(text, path)
+    block = before.get(section)
+    entry = block.get(name) if isinstance(block, dict) else None
+    if not entry:
+        return text if value is None else with_value(text, section, name, _fields(key, value), path)
+    edit_error = ConfigError(
+        f"Cannot edit {'.'.join(names)} in {path} automatically (unsupported YAML layout). "
+        "Please edit the file by hand."
+    )
+    node = _child(_child_node(yaml_reader.compose(text, path), section), name)
+    if node is None or node[1].id != "mapping" or not isinstance(entry, dict):
+        raise edit_error
+    if node[1].flow_style:
+        new = _edit_flow(text, node[1], key, None if value is None else _format_value(value))
+    elif value is None and set(entry) == {key}:
+        new = _edit_text(text, section, name, None, path)
+    else:
+        new = _edit_block(text, node[1], key, value)
+    expected = copy.deepcopy(before)
+    changed = {each: item for each, item in entry.items() if each != key}
+    if value is not None:
+        changed |= _fields(key, value)
+    expected[section] = _drop_empty({**block, name: changed} if isinstance(block, dict) else {})
+    try:
+        after = yaml_reader.parse(new, path)
+    except ConfigError as error:
+        raise edit_error from error
+    shown = after.get(section)
+    after[section] = _drop_empty(shown) if isinstance(shown, dict) else {}
+    if _drop_empty(expected) != _drop_empty(after):
+        raise edit_error
+    return new
+
+
+def _fields(key: str, value: Value) -> JsonObject:
+    return {key: list(value) if isinstance(value, tuple) else value}
+
+
+def _child_node(root: Any, name: str) -> Any:
+    found = _child(root, name)
+    return None if found is None else found[1]
+
+
 def with_block(text: str, section: str, block: Mapping[str, object], path: Path) -> str:
     """*text* with a section at its end; ConfigError if it has the section already."""
     if yaml_reader.parse(text, path).get(section):

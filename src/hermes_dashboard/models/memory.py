@@ -30,6 +30,21 @@ class MemoryView(BaseModel):
     items: list[MemoryFileView]
 
 
+class PersonMemory(BaseModel):
+    """What the agent remembers in conversations of another person."""
+
+    folder: Text = Field(description="the folder of the notes, below `memories/people`")
+    name: Text = Field(description="empty if the person is no longer known")
+    platform: Text
+    items: list[MemoryFileView]
+
+
+class PersonMemoryList(BaseModel):
+    """The people with notes."""
+
+    items: list[PersonMemory]
+
+
 class MemoryChange(BaseModel):
     """New entries of a file, and those that the page has shown."""
 

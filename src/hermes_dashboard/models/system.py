@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from hermes_dashboard.models.text import Identifier, OptionalTimestamp, Text
+from hermes_dashboard.models.text import OptionalTimestamp, Text
 
 SettingValue = bool | int | float | str | list[str]
 
@@ -130,20 +130,6 @@ class NodeView(BaseModel):
     seconds_since_seen: float
 
 
-class Pairing(BaseModel):
-    """A pairing code that a user received in a chat."""
-
-    platform: Identifier
-    code: Annotated[str, StringConstraints(min_length=1, max_length=100)]
-
-
-class Paired(BaseModel):
-    """The approved user."""
-
-    user_id: Text
-    user_name: Text
-
-
 class Hook(BaseModel):
     """A hook and its plugins."""
 
@@ -236,7 +222,7 @@ class PendingChangeItem(BaseModel):
     """A change that takes effect after its command was run in a terminal."""
 
     code: str
-    kind: Literal["setting", "plugin", "job"]
+    kind: Literal["setting", "plugin", "job", "platform", "pairing", "role", "mcp_server"]
     name: Text
     old: Text = Field(description="The current value; of a secret, whether it is set.")
     new: Text

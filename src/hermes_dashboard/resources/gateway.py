@@ -16,14 +16,12 @@ from hermes_dashboard.models.system import (
     GatewayState,
     LoggedError,
     NodeView,
-    Paired,
-    Pairing,
     PlatformView,
     Quarantined,
     Queue,
     Unsent,
 )
-from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -80,32 +78,6 @@ def router(context: DashboardContext) -> ResourceRouter:
     def list_nodes() -> list[NodeView]:
         """The processes that use the history, on all machines: what each holds, when seen."""
         return [NodeView(**node._asdict()) for node in db.nodes.all()]
-
-    @routes.post("/pairings", response_model=Paired, responses=problems(400, 404, 429, 503))
-    def approve(pairing: Pairing) -> Paired:
-        """Approve the user with this code; codes are single-use and expire after an hour."""
-        platform = pairing.platform.strip().lower()
-        approved = db.pairings.approve(platform, pairing.code)
-        if approved is not None:
-            return Paired(user_id=approved.user_id, user_name=approved.user_name)
-        if db.pairings.is_locked(platform):
-            raise HTTPException(429, f"Too many wrong codes for {platform}. Try again in an hour.")
-        raise HTTPException(
-            404,
-            f"Unknown or expired code for {platform} "
-            "(codes are single-use and expire after an hour).",
-        )
-
-    @routes.delete(
-        "/users/{platform}/{user_id:path}",
-        status_code=204,
-        response_class=Response,
-        responses=problems(404, 503),
-    )
-    def revoke(platform: Identifier, user_id: Identifier) -> None:
-        """Revoke a user's access."""
-        if not db.pairings.revoke(platform.lower(), user_id):
-            raise HTTPException(404, f"User {user_id} has no access on {platform}.")
 
     _add_control(routes, context)
     _add_retries(routes, db)

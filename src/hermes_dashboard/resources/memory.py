@@ -21,11 +21,15 @@ from hermes_agent.memory.files import (
 from hermes_agent.project.trust import assess_project
 from hermes_agent.tools.arguments import ToolError
 from hermes_conversation.extensions import plugin_skills
+from hermes_core.paths import person_memory_path
+from hermes_core.roles import Person
 from hermes_dashboard.models.memory import (
     MemoryChange,
     MemoryFileView,
     MemoryTarget,
     MemoryView,
+    PersonMemory,
+    PersonMemoryList,
     SkillItem,
     SkillList,
     SkillText,
@@ -36,7 +40,7 @@ from hermes_state.files import shared_files
 
 if TYPE_CHECKING:
     from hermes_agent.skills import Skill
-    from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.context import DashboardContext, GatewayPerson
 
 TARGETS: Final[tuple[MemoryTarget, ...]] = ("memory", "user")
 MAX_FILES: Final = 200
@@ -45,6 +49,7 @@ MAX_FILES: Final = 200
 def router(context: DashboardContext) -> ResourceRouter:
     """The routes of memory and skills."""
     routes = ResourceRouter("/api", tag="memory")
+    _add_people(routes, context)
     _add_memory(routes, context)
     _add_skills(routes, context)
     return routes
@@ -65,12 +70,68 @@ def _add_memory(routes: ResourceRouter, context: DashboardContext) -> None:
     )
     def change_memory(target: MemoryTarget, change: MemoryChange) -> MemoryFileView:
         """Replace the entries of a file, unless it was changed since the page showed it."""
-        try:
-            return _view(memory, target, memory.rewrite(target, change.seen, change.entries))
-        except MemoryConflictError as error:
-            raise HTTPException(409, str(error)) from error
-        except ToolError as error:
-            raise HTTPException(400, str(error)) from error
+        return _rewrite(memory, target, change)
+
+
+def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
+    shared = shared_files(context.db)
+
+    def known() -> dict[str, GatewayPerson]:
+        return {
+            Person(each.platform, each.user_id).folder_name: each
+            for each in context.administration.people()
+        }
+
+    @routes.get("/memory/people", response_model=PersonMemoryList, responses=problems(503))
+    def list_people() -> PersonMemoryList:
+        """What the agent remembers of other people, who see only their own notes."""
+        people = known()
+        found = []
+        for folder in sorted({*people, *_stored_folders(context)}):
+            memory = MemoryFiles(person_memory_path(folder), shared)
+            items = [_view(memory, target, memory.entries(target)) for target in TARGETS]
+            if any(item.entries for item in items):
+                found.append(_person_memory(folder, people.get(folder), items))
+        return PersonMemoryList(items=found)
+
+    @routes.put(
+        "/memory/people/{folder}/{target}",
+        response_model=MemoryFileView,
+        responses=problems(400, 404, 409, 503),
+    )
+    def change_person(
+        folder: Identifier, target: MemoryTarget, change: MemoryChange
+    ) -> MemoryFileView:
+        """Replace the entries of a person's file, unless it was changed meanwhile."""
+        if folder not in {*known(), *_stored_folders(context)}:
+            raise HTTPException(404, f"No notes of a person {folder!r}.")
+        return _rewrite(MemoryFiles(person_memory_path(folder), shared), target, change)
+
+
+def _stored_folders(context: DashboardContext) -> list[str]:
+    """Folders of people who may have no access any longer."""
+    folder = context.home / "memories" / "people"
+    return [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+
+
+def _person_memory(
+    folder: str, person: GatewayPerson | None, items: list[MemoryFileView]
+) -> PersonMemory:
+    return PersonMemory(
+        folder=folder,
+        name="" if person is None else person.name or person.user_id,
+        platform="" if person is None else person.platform,
+        items=items,
+    )
+
+
+def _rewrite(memory: MemoryFiles, target: MemoryTarget, change: MemoryChange) -> MemoryFileView:
+    try:
+        return _view(memory, target, memory.rewrite(target, change.seen, change.entries))
+    except MemoryConflictError as error:
+        raise HTTPException(409, str(error)) from error
+    except ToolError as error:
+        raise HTTPException(400, str(error)) from error
 
 
 def _view(memory: MemoryFiles, target: MemoryTarget, entries: list[str]) -> MemoryFileView:

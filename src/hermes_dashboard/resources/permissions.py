@@ -1,32 +1,28 @@
-"""Permissions: the mode, the sandbox and the rules; MCP servers.
+"""Permissions: the mode, the sandbox and the rules.
 
-A page may revoke a rule, which grants nothing. Rules and servers are added in a terminal.
+A page may revoke a rule, which grants nothing. Rules are added in a terminal.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Query, Response
 
-from hermes_agent.mcp.config import SECTION, parse_servers
-from hermes_agent.mcp.connection import SDK
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.models.permissions import McpServerItem, McpServerList, PermissionState
+from hermes_dashboard.models.permissions import PermissionState
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import shared_files
 
 if TYPE_CHECKING:
-    from hermes_agent.mcp.config import McpServerConfig
     from hermes_dashboard.context import DashboardContext
 
 
 def router(context: DashboardContext) -> ResourceRouter:
-    """The routes of permissions and MCP servers."""
+    """The routes of permissions."""
     routes = ResourceRouter("/api", tag="permissions")
     grants = Grants(context.home / GRANTS_FILE, shared=shared_files(context.db))
 
@@ -53,25 +49,4 @@ def router(context: DashboardContext) -> ResourceRouter:
         if not grants.revoke(rule):
             raise HTTPException(404, f"No rule {rule!r}.")
 
-    @routes.get("/mcp-servers", response_model=McpServerList)
-    def list_mcp_servers() -> McpServerList:
-        """The enabled MCP servers, and why one cannot be used."""
-        config = ConfigFile.of_home()
-        servers = parse_servers(config.block(SECTION), config.variables())
-        return McpServerList(
-            has_library=SDK.is_usable(), items=[_server_item(server) for server in servers]
-        )
-
     return routes
-
-
-def _server_item(server: McpServerConfig) -> McpServerItem:
-    program = server.command[0] if server.command else urlsplit(server.url).hostname or ""
-    return McpServerItem(
-        name=server.name,
-        kind="url" if server.url else "command",
-        program=program,
-        is_sandboxed=server.is_sandboxed,
-        has_network=server.has_network,
-        problem=server.problem,
-    )

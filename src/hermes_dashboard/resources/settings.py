@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fastapi import HTTPException
 
@@ -18,10 +18,15 @@ from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, chang
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from hermes_core.config.schema import Setting
-    from hermes_dashboard.context import DashboardContext
+    from collections.abc import Callable
 
-ORIGINS: Final = {
+    from hermes_core.config.file import SettingEntry
+    from hermes_core.config.schema import Setting, Value
+    from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.models.system import SettingValue
+
+Origin = Literal["default", "file", "environment"]
+ORIGINS: Final[dict[str, Origin]] = {
     "environment": "environment",
     "config.yaml": "file",
     ".env": "file",
@@ -37,13 +42,11 @@ def router(context: DashboardContext) -> ResourceRouter:
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 
     @routes.get("", response_model=SettingList)
-    def list_settings() -> dict[str, Any]:
+    def list_settings() -> SettingList:
         """All settings; an invalid one does not hide the others."""
         config = ConfigFile.of_home()
-        return {
-            "path": str(config.path),
-            "items": [setting_item(config, setting) for setting in SETTINGS],
-        }
+        items = [setting_item(config, setting) for setting in SETTINGS]
+        return SettingList(path=str(config.path), items=items)
 
     @routes.put("/{name}", response_model=SettingItem, responses=responses)
     def put_setting(name: Identifier, body: NewValue) -> Any:
@@ -113,33 +116,39 @@ def text_of(setting: Setting, value: bool | float | str | list[str]) -> str:
     return values.format_value(value)
 
 
-def setting_item(config: ConfigFile, setting: Setting) -> dict[str, Any]:
+def setting_item(config: ConfigFile, setting: Setting) -> SettingItem:
     """A setting as a list item; the value of a secret is omitted."""
+    return setting_fields(setting, lambda: config.entry(setting.name))
+
+
+def setting_fields(setting: Setting, read: Callable[[], SettingEntry]) -> SettingItem:
+    """A list item; *read* returns the value, or raises ConfigError."""
     problem = None
-    value, origin = setting.default, "default"
+    value: Value = setting.default
+    origin: Origin = "default"
     try:
-        entry = config.entry(setting.name)
+        entry = read()
         value, origin = entry.value, ORIGINS[entry.source]
     except ConfigError as error:
         problem, origin = str(error), "file"
-    return {
-        "name": setting.name,
-        "section": setting.section,
-        "kind": setting.kind,
-        "value": None if setting.secret else _plain(value),
-        "default": None if setting.secret else _plain(setting.default),
-        "help": setting.help,
-        "choices": setting.choices,
-        "minimum": setting.minimum,
-        "maximum": setting.maximum,
-        "is_secret": setting.secret,
-        "only_by_hand": setting.only_by_hand,
-        "is_set": origin != "default",
-        "origin": origin,
-        "variable": setting.variable,
-        "problem": problem,
-    }
+    return SettingItem(
+        name=setting.name,
+        section=setting.section,
+        kind=setting.kind,
+        value=None if setting.secret else _plain(value),
+        default=None if setting.secret else _plain(setting.default),
+        help=setting.help,
+        choices=list(setting.choices),
+        minimum=setting.minimum,
+        maximum=setting.maximum,
+        is_secret=setting.secret,
+        only_by_hand=setting.only_by_hand,
+        is_set=origin != "default",
+        origin=origin,
+        variable=setting.variable,
+        problem=problem,
+    )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> SettingValue:
     return list(value) if isinstance(value, tuple) else value

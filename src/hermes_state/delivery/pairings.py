@@ -120,27 +120,22 @@ class PairingRepository(Repository):
 
         None if the code is unknown, or after too many wrong codes.
         """
-        import hmac  # noqa: PLC0415 - as above
-
-        entered = code.strip().upper()
 
         def approve(tx: Tx) -> ApprovedUser | None:
-            now = tx.clock.now()
-            if tx.value(COUNT_GUESSES, (platform, now - LOCK_SECONDS)) >= MAX_GUESSES:
-                return None
-            since = now - CODE_LIFETIME_SECONDS
-            for user_id, user_name, salt, digest in tx.rows(OF_PLATFORM, (platform, since)):
-                if hmac.compare_digest(_digest(salt, entered), digest):
-                    tx.run(DELETE_PAIRING, (platform, user_id))
-                    tx.run(UPSERT_ALLOWED, (platform, user_id, user_name, now))
-                    tx.run(DELETE_GUESSES, (platform,))
-                    if role is not None:
-                        tx.run(UPSERT_ROLE, (platform, user_id, role, now))
-                    return ApprovedUser(platform, user_id, user_name)
-            tx.run(INSERT_GUESS, (platform, now))
-            return None
+            found = _find(tx, platform, code)
+            if found is not None:
+                now = tx.clock.now()
+                tx.run(DELETE_PAIRING, (platform, found.user_id))
+                tx.run(UPSERT_ALLOWED, (*found, now))
+                if role is not None:
+                    tx.run(UPSERT_ROLE, (platform, found.user_id, role, now))
+            return found
 
         return self.engine.write(approve)
+
+    def find(self, platform: str, code: str) -> ApprovedUser | None:
+        """The user with this code, who is not approved yet; a wrong code counts as a guess."""
+        return self.engine.write(lambda tx: _find(tx, platform, code))
 
     def add(
         self, platform: str, user_id: str, user_name: str = "", allowed_at: float = 0.0
@@ -179,6 +174,24 @@ class PairingRepository(Repository):
         since = self.clock.now() - CODE_LIFETIME_SECONDS
         rows = self.engine.read(lambda reader: reader.rows(SELECT_PENDING, (since,)))
         return [PendingPairing._make(row) for row in rows]
+
+
+def _find(tx: Tx, platform: str, code: str) -> ApprovedUser | None:
+    """The user with a code; None if it is unknown, or after too many wrong codes."""
+    import hmac  # noqa: PLC0415 - as above
+
+    now = tx.clock.now()
+    if tx.value(COUNT_GUESSES, (platform, now - LOCK_SECONDS)) >= MAX_GUESSES:
+        return None
+    entered = code.strip().upper()
+    for user_id, user_name, salt, digest in tx.rows(
+        OF_PLATFORM, (platform, now - CODE_LIFETIME_SECONDS)
+    ):
+        if hmac.compare_digest(_digest(salt, entered), digest):
+            tx.run(DELETE_GUESSES, (platform,))
+            return ApprovedUser(platform, user_id, user_name)
+    tx.run(INSERT_GUESS, (platform, now))
+    return None
 
 
 def _digest(salt: bytes, code: str) -> bytes:

@@ -41,7 +41,7 @@ function usePendingChanges(): PendingChange[] {
     .join(" ");
   useEffect(() => {
     if (!applied) return;
-    for (const key of ["settings", "plugins", "tabs", "hooks", "models", "schedules"]) {
+    for (const key of ["settings", "plugins", "tabs", "hooks", "models", "schedules", "gateway", "mcp-servers"]) {
       void client.invalidateQueries({ queryKey: [key] });
     }
   }, [applied, client]);

@@ -19,6 +19,8 @@ export function builtInTabs(labels: Texts["general"]["pages"]): Tab[] {
     { id: "memory", path: "/memory", label: labels.memory, icon: "Brain" },
     { id: "schedules", path: "/schedules", label: labels.schedules, icon: "Clock" },
     { id: "gateway", path: "/gateway", label: labels.gateway, icon: "RadioTower" },
+    { id: "models", path: "/models", label: labels.models, icon: "Cpu" },
+    { id: "mcp", path: "/mcp", label: labels.mcp, icon: "Blocks" },
     { id: "hooks", path: "/hooks", label: labels.hooks, icon: "Webhook" },
     { id: "permissions", path: "/permissions", label: labels.permissions, icon: "Shield" },
     { id: "data", path: "/data", label: labels.data, icon: "Database" },

@@ -1,4 +1,5 @@
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+import { english } from "@/i18n/english";
 
 const teal: MantineColorsTuple = [
   "#e3f6f8",
@@ -39,6 +40,9 @@ export const theme = createTheme({
   headings: { fontWeight: "650" },
   respectReducedMotion: true,
   cursorType: "pointer",
+  components: {
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": english.general.close } } },
+  },
 });
 
 const sharedVariables = {

@@ -7,7 +7,9 @@ import { general } from "./english/general";
 import { hooks } from "./english/hooks";
 import { keys } from "./english/keys";
 import { logs } from "./english/logs";
+import { mcp } from "./english/mcp";
 import { memory } from "./english/memory";
+import { models } from "./english/models";
 import { overview } from "./english/overview";
 import { permissions } from "./english/permissions";
 import { plugins } from "./english/plugins";
@@ -26,7 +28,9 @@ export const english = {
   hooks,
   keys,
   logs,
+  mcp,
   memory,
+  models,
   overview,
   pendingChanges,
   permissions,

@@ -58,7 +58,7 @@ class EmailAdapter(ReportsProblem):
     def __init__(self, context: AdapterContext, backoff: Backoff = RECONNECT_BACKOFF) -> None:
         self._context = context
         self._backoff = backoff
-        self._settings = read_settings(context)
+        self._settings = read_settings(context.config, context.secret)
         self.account = self._settings.address
         self._problems = ConnectionProblems("e-mail")
         self._sender = SmtpSender(self._settings)

@@ -11,7 +11,9 @@ from gateway.platforms.email.addresses import parse_address
 from hermes_core.errors import PlatformRefusedError
 
 if TYPE_CHECKING:
-    from gateway.platforms.base import AdapterContext
+    from collections.abc import Callable
+
+    from gateway.config import PlatformConfig
     from hermes_core.json_values import JsonObject
 
 ADDRESS_VARIABLE: Final = "EMAIL_ADDRESS"
@@ -77,10 +79,10 @@ class EmailSettings(NamedTuple):
             ) from error
 
 
-def read_settings(context: AdapterContext) -> EmailSettings:
+def read_settings(config: PlatformConfig, secret: Callable[[str], str]) -> EmailSettings:
     """The settings of a mailbox; PlatformRefusedError if one is missing or wrong."""
-    extra = context.config.extra
-    address = parse_address(context.secret(ADDRESS_VARIABLE))
+    extra = config.extra
+    address = parse_address(secret(ADDRESS_VARIABLE))
     if address is None:
         raise PlatformRefusedError(
             f"E-mail: {ADDRESS_VARIABLE} is not an address such as hermes@example.org."
@@ -88,7 +90,7 @@ def read_settings(context: AdapterContext) -> EmailSettings:
     return EmailSettings(
         address,
         config_values.text(extra.get("username")) or address,
-        context.secret(PASSWORD_VARIABLE),
+        secret(PASSWORD_VARIABLE),
         _server(extra, "imap", IMAP_PORT),
         _server(extra, "smtp", SMTP_PORT),
         config_values.text(extra.get("ca_file")),

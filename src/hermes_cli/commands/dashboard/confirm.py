@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_cli import history
 from hermes_cli.output import TableColumn, confirm
+from hermes_conversation.mcp.new_server import add_server
 from hermes_conversation.purge_hook import keep_facts
 from hermes_conversation.scheduled_jobs import JobRequest, create_job, local_requester
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.pending_text import facts_of, texts_of
+from hermes_core.config.platform_options import PlatformOptions
+from hermes_core.errors import UsageError
 from hermes_core.pending_changes import PendingChanges
+from hermes_core.requested_changes import RequestedRole, RequestedServer
+from hermes_core.roles import Role
 from hermes_core.schedules.requested_job import RequestedJob
 from hermes_plugin_host import activation
 from hermes_state import SessionDB
@@ -32,6 +37,10 @@ TITLES: Final = {
     "setting": "setting {name}",
     "plugin": "plugin {name}",
     "job": "scheduled job {name}",
+    "platform": "option {name}",
+    "pairing": "access of {name}",
+    "role": "role of {name}",
+    "mcp_server": "MCP server {name}",
 }
 
 
@@ -55,21 +64,61 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 
 def _apply(change: PendingChange) -> None:
-    if change.kind == "plugin":
-        if history.exists():
-            with history.open_for_writing() as db:
-                activation.enable(change.name, db.boundaries)
-        else:
-            activation.enable(change.name, None)
-    elif change.kind == "job":
+    if change.kind == "setting":
+        _apply_setting(change)
+    elif change.kind == "platform":
+        _apply_option(change)
+    elif change.kind == "plugin":
+        _enable_plugin(change.name)
+    elif change.kind == "mcp_server":
+        fields = RequestedServer.of_text(change.value or "").fields
+        add_server(ConfigFile.of_home(), change.name, fields)
+    else:
         with SessionDB(purge_hook=keep_facts) as db:
-            job = RequestedJob.of_text(change.value or "")
-            request = JobRequest(job.schedule, job.prompt, name=job.name, zone=job.zone)
-            create_job(db, local_requester(), request)
-    elif change.value is None:
+            if change.kind == "job":
+                job = RequestedJob.of_text(change.value or "")
+                request = JobRequest(job.schedule, job.prompt, name=job.name, zone=job.zone)
+                create_job(db, local_requester(), request)
+            else:
+                _grant(db, change)
+
+
+def _apply_setting(change: PendingChange) -> None:
+    if change.value is None:
         ConfigFile.of_home().unset(change.name)
     else:
         ConfigFile.of_home().set(change.name, change.value)
+
+
+def _apply_option(change: PendingChange) -> None:
+    option = PlatformOptions.find(change.name)
+    if change.value is None:
+        PlatformOptions().unset(option)
+    else:
+        PlatformOptions().set(option, change.value)
+
+
+def _enable_plugin(name: str) -> None:
+    if not history.exists():
+        activation.enable(name, None)
+        return
+    with history.open_for_writing() as db:
+        activation.enable(name, db.boundaries)
+
+
+def _grant(db: SessionDB, change: PendingChange) -> None:
+    """Approve a person with the pairing code, or set the role of one."""
+    platform, _, user_id = change.name.partition(":")
+    request = RequestedRole.of_text(change.value or "")
+    if change.kind == "role":
+        db.people.set_role(platform, user_id, request.new)
+        return
+    role = None if request.new == Role.MEMBER else request.new  # members have no stored role
+    if db.pairings.approve(platform, request.code, role) is None:
+        raise UsageError(
+            f"The pairing code of {change.name} has expired or was used. Ask the user to write to "
+            "the agent again for a new one."
+        )
 
 
 def _print_list(changes: PendingChanges, arguments: argparse.Namespace, out: CommandOutput) -> int:

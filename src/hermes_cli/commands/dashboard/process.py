@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import status
 from gateway.outbound import direct_send
-from gateway.platforms.registry import PlatformRegistry, is_usable
+from gateway.platforms.registry import PlatformRegistry
 from gateway.process.config_loader import (
     Secrets,
     config_of_home,
@@ -23,6 +23,10 @@ from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_cli.commands.dashboard import links
 from hermes_cli.commands.dashboard.demo_data import home as demo_home
+from hermes_cli.commands.dashboard.gateway_administration import (
+    GatewayAdministrator,
+    missing_text,
+)
 from hermes_cli.commands.dashboard.gateway_control import GatewayControl
 from hermes_cli.commands.models.command import provider_text
 from hermes_conversation.purge_hook import keep_facts
@@ -52,7 +56,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from gateway.platforms.registry import PlatformEntry
     from gateway.status import RuntimePlatform
     from hermes_cli.output import CommandOutput
     from hermes_dashboard.page import Page
@@ -67,7 +70,9 @@ def app(
 ) -> Dashboard:
     """Build the dashboard app over *db*."""
     reader, control = GatewayStatusReader(db), GatewayControl()
-    parts = DashboardContext(db, paths.hermes_home(), reader, models, is_demo, control)
+    parts = DashboardContext(
+        db, paths.hermes_home(), reader, models, is_demo, control, GatewayAdministrator(db)
+    )
     return create_app(parts, access, page, tabs=tabs)
 
 
@@ -119,18 +124,9 @@ def _configured_platforms() -> list[PlatformStatus]:
     """The platforms that the gateway would connect, and what is missing for them."""
     registry = PlatformRegistry.of_home()
     entries = enabled_platforms(config_of_home(), registry, Secrets())
-    found = [PlatformStatus(entry.name, "stopped", _missing_text(entry)) for entry in entries]
+    found = [PlatformStatus(entry.name, "stopped", missing_text(entry)) for entry in entries]
     unknown = unavailable_platforms(registry).items()
     return found + [PlatformStatus(name, "unavailable", reason) for name, reason in unknown]
-
-
-def _missing_text(entry: PlatformEntry) -> str:
-    """What a platform lacks; empty if nothing."""
-    if not is_usable(entry):
-        return f"The library is not installed. Run `hermes gateway add {entry.name}`."
-    secrets = Secrets()
-    missing = [name for name in entry.secrets if not secrets(name)]
-    return f"Not set: {', '.join(missing)}" if missing else ""
 
 
 def _platform(name: str, state: RuntimePlatform) -> PlatformStatus:

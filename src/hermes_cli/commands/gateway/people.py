@@ -97,21 +97,10 @@ def set_role(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 
 def _require_possible(db: SessionDB, found: KnownPerson, role: Role) -> None:
-    from gateway.config import find_platform  # noqa: PLC0415 - `--help` needs no gateway
-    from gateway.inbound.access_control import AccessControl  # noqa: PLC0415 - as above
-    from gateway.platforms.names import Platform  # noqa: PLC0415 - as above
+    from gateway.people import require_possible_role  # noqa: PLC0415 - `--help` needs no gateway
     from gateway.process.config_loader import config_of_home  # noqa: PLC0415 - as above
 
-    platform = find_platform(found.person.platform)
-    if platform is Platform.WEBHOOK and role is Role.OWNER:
-        raise UsageError("A webhook cannot have the role owner: others write its content.")
-    access = AccessControl(db, config_of_home())
-    is_named = platform is not None and access.is_named_owner(platform, found.person.user_id)
-    if is_named and role is not Role.OWNER:
-        raise UsageError(
-            f"platforms.{found.person.platform}.allow_admin_from in config.yaml names "
-            f"{found.person.user_id} as the owner. Remove it there first."
-        )
+    require_possible_role(db, config_of_home(), found.person, role)
 
 
 def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:

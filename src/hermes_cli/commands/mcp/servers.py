@@ -7,14 +7,15 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_agent.mcp.config import SECTION, SERVER_NAME, VARIABLE, parse_servers
+from hermes_agent.mcp.config import VARIABLE
 from hermes_agent.mcp.connection import SDK
-from hermes_cli.commands.mcp import connection_test
 from hermes_cli.commands.mcp.project_file import ProjectMcpFile
-from hermes_cli.commands.mcp.server_list import find_server, list_servers
 from hermes_cli.filters import parse_positive
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import CommandParser, add_command, add_json_option
+from hermes_conversation.mcp import connection_test
+from hermes_conversation.mcp.new_server import add_server, check_server, remove_server
+from hermes_conversation.mcp.server_list import find_server, list_servers
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -104,18 +105,14 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
         _install(out, is_reported=True)
         return 0
     fields = _fields(arguments)
-    _check(arguments.name, fields)
     if arguments.project:
+        check_server(arguments.name, fields)
         file = ProjectMcpFile.of_folder(Path.cwd())
         file.add(arguments.name, fields)
         where = str(file.path)
     else:
         config = ConfigFile.of_home()
-        if arguments.name in config.block(SECTION):
-            raise UsageError(
-                f"{arguments.name} exists already. Run `hermes mcp remove {arguments.name}` first."
-            )
-        config.set_entry(SECTION, arguments.name, fields)
+        add_server(config, arguments.name, fields)
         where = str(config.path)
     out.text(f"Added {arguments.name} to {where}.")
     for name in _plain_secrets(arguments):
@@ -166,16 +163,6 @@ def _pairs(texts: list[str], separator: str, usage: str) -> JsonObject:
     return pairs
 
 
-def _check(name: str, fields: JsonObject) -> None:
-    """Raise UsageError for a server that could never be used; a variable may be set later."""
-    if not SERVER_NAME.fullmatch(name):
-        raise UsageError("A name has at most 64 letters, digits, dots, _ and -.")
-    variables = {match[0]: "x" for match in VARIABLE.findall(str(fields))}
-    (server,) = parse_servers({name: fields}, variables, "{name}")
-    if server.problem:
-        raise UsageError(server.problem)
-
-
 def _plain_secrets(arguments: argparse.Namespace) -> list[str]:
     """Names whose values look like secrets and are not `${NAME}`."""
     pairs = {**_pairs(arguments.env, "=", ""), **_pairs(arguments.header, ":", "")}
@@ -223,9 +210,7 @@ def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.text(f"Removed {arguments.name} from {file.path}.")
         return 0
     config = ConfigFile.of_home()
-    if arguments.name not in config.block(SECTION):
-        raise UsageError(f"No server {arguments.name!r} in {config.path}. See `hermes mcp list`.")
-    config.set_entry(SECTION, arguments.name, None)
+    remove_server(config, arguments.name)
     out.text(f"Removed {arguments.name} from {config.path}.")
     return 0
 

@@ -10,6 +10,8 @@ const PAGE_KEYS: Record<string, string> = {
   memory: "m",
   schedules: "j",
   gateway: "g",
+  models: "i",
+  mcp: "t",
   hooks: "h",
   permissions: "r",
   data: "d",

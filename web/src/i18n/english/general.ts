@@ -9,6 +9,8 @@ export const general = {
     memory: "Memory",
     schedules: "Schedules",
     gateway: "Gateway",
+    models: "Models",
+    mcp: "MCP servers",
     hooks: "Hooks",
     permissions: "Permissions",
     data: "Backups",

@@ -15,6 +15,11 @@ export const memory = {
   saved: "Saved. New conversations use it.",
   removed: "Entry removed.",
   undone: "Change undone.",
+  people: "About other people",
+  peopleHelp: "Notes of conversations with other people. Each person's conversations have only their own notes.",
+  unknownPerson: (folder: string) => `Unknown person (${folder})`,
+  personFile: (person: string, file: string) => `${person}: ${file}`,
+  personFiles: { memory: "about the work", user: "about the person" } as Record<string, string>,
   skills: "Skills",
   skillsHelp: (folder: string) => `Folders with a SKILL.md in ${folder}, in the working folder and of plugins.`,
   noSkills:

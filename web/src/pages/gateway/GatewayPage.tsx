@@ -15,6 +15,7 @@ import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
 import { GatewayControls } from "./GatewayControls";
 import { NodesPanel } from "./NodesPanel";
+import { PlatformForms } from "./PlatformForms";
 import { QuarantinePanel, UndeliveredPanel } from "./UnhandledPanels";
 import { UserAccess } from "./UserAccess";
 
@@ -83,6 +84,7 @@ function GatewayContent({ data }: { data: GatewayView }) {
         <PlatformsPanel data={data} />
         <UserAccess data={data} />
       </SimpleGrid>
+      <PlatformForms />
       <ChatsPanel data={data} />
       {data.unsent.length > 0 && <UndeliveredPanel data={data} />}
       {data.quarantined.length > 0 && <QuarantinePanel data={data} />}

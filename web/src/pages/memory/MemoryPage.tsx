@@ -7,6 +7,7 @@ import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { useTexts } from "@/i18n";
 import { MemoryPanel } from "./MemoryPanel";
+import { PeopleMemory } from "./PeopleMemory";
 import { SkillsPanel } from "./SkillsPanel";
 
 /** What the agent remembers, and its skills. */
@@ -27,6 +28,7 @@ export default function MemoryPage() {
           ))}
         </SimpleGrid>
       )}
+      <PeopleMemory />
       <SkillsPanel />
     </Page>
   );

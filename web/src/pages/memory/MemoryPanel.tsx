@@ -11,12 +11,19 @@ import { useMemoryChange } from "./useMemoryChange";
 const NEARLY_FULL = 0.9;
 const NEW = -1;
 
+interface Props {
+  file: MemoryFile;
+  title?: string;
+  /** The resource that stores the file. */
+  resource?: string;
+}
+
 /** One file of the memory with its entries. */
-export function MemoryPanel({ file }: { file: MemoryFile }) {
+export function MemoryPanel({ file, title, resource = "/api/memory" }: Props) {
   const texts = useTexts().memory;
-  const change = useMemoryChange(file);
+  const change = useMemoryChange(file, resource);
   const [edited, setEdited] = useState<number | null>(null);
-  const name = texts.files[file.target] ?? file.target;
+  const name = title ?? texts.files[file.target] ?? file.target;
   const share = file.characters / file.max_characters;
   const close = () => setEdited(null);
   const save = async (index: number, text: string) => {

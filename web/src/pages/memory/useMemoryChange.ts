@@ -7,12 +7,12 @@ import { showWithUndo } from "@/components/undo";
 import { useTexts } from "@/i18n";
 
 /** Save the entries of a file; the server refuses if the agent has changed it meanwhile. */
-export function useMemoryChange(file: MemoryFile) {
+export function useMemoryChange(file: MemoryFile, resource: string) {
   const texts = useTexts();
   const client = useQueryClient();
   const put = async (seen: string[], entries: string[]): Promise<MemoryFile | null> => {
     try {
-      return await sendJSON<MemoryFile>("PUT", `/api/memory/${file.target}`, { seen, entries });
+      return await sendJSON<MemoryFile>("PUT", `${resource}/${file.target}`, { seen, entries });
     } catch (error) {
       showError(error);
       return null;

@@ -1,9 +1,8 @@
-import { Badge, Button, Code, Group, SimpleGrid, Table, Text } from "@mantine/core";
+import { Badge, Button, Code, Group, SimpleGrid, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON, sendJSON, withQuery } from "@/api/client";
-import type { McpServerList, PermissionState } from "@/api/types";
-import { DataTable } from "@/components/DataTable";
+import type { PermissionState } from "@/api/types";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
@@ -11,7 +10,7 @@ import { Panel } from "@/components/Panel";
 import { useMutationRunner } from "@/components/useMutationRunner";
 import { useTexts } from "@/i18n";
 
-/** The mode, the sandbox, the rules and the MCP servers. */
+/** The mode, the sandbox and the rules. */
 export default function PermissionsPage() {
   const texts = useTexts().permissions;
   const { data, error, refetch } = useQuery({
@@ -37,7 +36,6 @@ export default function PermissionsPage() {
           <RulesPanel rules={data.rules} />
         </>
       )}
-      <ServersPanel />
     </Page>
   );
 }
@@ -74,41 +72,6 @@ function RulesPanel({ rules }: { rules: string[] }) {
       <Text size="sm" mt="sm">
         {texts.add} <Code>{texts.addCommand}</Code>
       </Text>
-    </Panel>
-  );
-}
-
-function ServersPanel() {
-  const texts = useTexts().permissions;
-  const { data, error, refetch } = useQuery({
-    queryKey: ["mcp-servers"],
-    queryFn: () => fetchJSON<McpServerList>("/api/mcp-servers"),
-  });
-  return (
-    <Panel title={texts.servers} help={texts.serversHelp}>
-      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {data && !data.has_library && data.items.length > 0 && (
-        <Text size="sm" mb="xs">
-          {texts.noLibrary} <Code>{texts.libraryCommand}</Code>
-        </Text>
-      )}
-      {data && (
-        <DataTable head={[texts.server, texts.program, texts.limits, texts.state]} empty={texts.noServers}>
-          {data.items.map((one) => (
-            <Table.Tr key={one.name}>
-              <Table.Td fw={600}>{one.name}</Table.Td>
-              <Table.Td>{one.program}</Table.Td>
-              <Table.Td>
-                {one.kind === "command" &&
-                  [one.is_sandboxed ? texts.sandboxed : texts.notSandboxed, !one.has_network && texts.noNetwork]
-                    .filter(Boolean)
-                    .join(", ")}
-              </Table.Td>
-              <Table.Td>{one.problem || texts.ready}</Table.Td>
-            </Table.Tr>
-          ))}
-        </DataTable>
-      )}
     </Panel>
   );
 }

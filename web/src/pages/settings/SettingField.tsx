@@ -33,7 +33,8 @@ export function SettingField({ item }: { item: SettingItem }) {
     setDraft(initialValue(item));
     setProblem(null);
   }, [item]);
-  const path = `/api/settings/${encodeURIComponent(item.name)}`;
+  const resource = item.section === "platforms" ? "/api/gateway/platforms/options" : "/api/settings";
+  const path = `${resource}/${encodeURIComponent(item.name)}`;
   const isReadOnly = item.origin === "environment";
   const isChanged = JSON.stringify(draft) !== JSON.stringify(initialValue(item));
 
@@ -45,7 +46,7 @@ export function SettingField({ item }: { item: SettingItem }) {
     try {
       notifications.show({ message: doneText(await change()) });
       setProblem(null);
-      for (const key of ["settings", "pending-changes"]) await client.invalidateQueries({ queryKey: [key] });
+      for (const key of ["settings", "gateway", "pending-changes"]) await client.invalidateQueries({ queryKey: [key] });
       return true;
     } catch (error) {
       setProblem(errorMessage(error));

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.mcp.server_pool import Offer
-    from hermes_cli.commands.mcp.server_list import ListedServer
+    from hermes_conversation.mcp.server_list import ListedServer
 
 
 class TestResult(NamedTuple):

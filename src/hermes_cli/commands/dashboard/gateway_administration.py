@@ -1,0 +1,78 @@
+"""People and platforms of the gateway, for the dashboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway import people
+from gateway.platforms.connection_check import can_check, check_connection
+from gateway.platforms.registry import PlatformRegistry, explain_missing, is_usable
+from gateway.process.config_loader import Secrets, config_of_home, enabled_platforms
+from hermes_core.errors import UsageError
+from hermes_core.roles import Person, Role
+from hermes_dashboard.context import GatewayPerson, PlatformFacts, PlatformTest
+
+if TYPE_CHECKING:
+    from gateway.platforms.registry import PlatformEntry
+    from hermes_state import SessionDB
+
+
+class GatewayAdministrator:
+    """Reads people and platforms from the store and the configuration."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self._db = db
+
+    def people(self) -> list[GatewayPerson]:
+        """People with access, and all whose role was set."""
+        return [
+            GatewayPerson(
+                known.person.platform,
+                known.person.user_id,
+                known.name,
+                str(known.role),
+                known.is_paired,
+                known.is_configured,
+                known.last_seen,
+            )
+            for known in people.known_people(self._db, config_of_home())
+        ]
+
+    def require_possible_role(self, platform: str, user_id: str, role: str) -> None:
+        """Raise UsageError if a person cannot have a role."""
+        people.require_possible_role(
+            self._db, config_of_home(), Person(platform, user_id), Role(role)
+        )
+
+    def platforms(self) -> list[PlatformFacts]:
+        """The state of each platform."""
+        registry = PlatformRegistry.of_home()
+        enabled = {entry.name for entry in enabled_platforms(config_of_home(), registry, Secrets())}
+        return [
+            PlatformFacts(
+                entry.name,
+                entry.name in enabled,
+                missing_text(entry),
+                "" if is_usable(entry) else f"hermes gateway add {entry.name}",
+                can_check(entry.name),
+            )
+            for entry in registry
+        ]
+
+    def test_platform(self, name: str) -> PlatformTest:
+        """Sign in to a platform with the stored credentials."""
+        entry = PlatformRegistry.of_home().get(name)
+        if entry is None:
+            raise UsageError(explain_missing(name))
+        if not can_check(name):
+            raise UsageError(f"{entry.label} has no connection to test.")
+        return PlatformTest(*check_connection(entry))
+
+
+def missing_text(entry: PlatformEntry) -> str:
+    """What a platform lacks; empty if nothing."""
+    if not is_usable(entry):
+        return f"The library is not installed. Run `hermes gateway add {entry.name}`."
+    secrets = Secrets()
+    missing = [name for name in entry.secrets if not secrets(name)]
+    return f"Not set: {', '.join(missing)}" if missing else ""

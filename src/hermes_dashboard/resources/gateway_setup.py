@@ -1,0 +1,194 @@
+"""The gateway's platforms and people: forms, connection tests, pairing and roles.
+
+What gives a person or a platform more than before is only requested here; it takes effect after
+`hermes dashboard confirm CODE`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import HTTPException, Response
+
+from hermes_core.config.definitions.platforms import PLATFORM_FORMS
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.platform_options import PlatformOptions
+from hermes_core.pending_changes import PendingChanges
+from hermes_core.requested_changes import RequestedRole
+from hermes_core.roles import Role
+from hermes_dashboard.context import PlatformFacts
+from hermes_dashboard.errors import PlainJson
+from hermes_dashboard.models.gateway_setup import (
+    Pairing,
+    PersonList,
+    PersonView,
+    PlatformFormList,
+    PlatformFormView,
+    PlatformTestView,
+    RoleChange,
+)
+from hermes_dashboard.models.system import NewValue, PendingChangeItem, SettingItem
+from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, change_item
+from hermes_dashboard.resources.settings import find_setting, setting_fields, setting_item, text_of
+from hermes_dashboard.routes import ResourceRouter
+
+if TYPE_CHECKING:
+    from hermes_core.config.definitions.platforms import PlatformForm
+    from hermes_core.config.schema import Setting
+    from hermes_core.pending_changes import ChangeKind
+    from hermes_dashboard.context import DashboardContext, GatewayPerson
+
+ROLE_ORDER: Final = tuple(Role)  # the one with most rights first
+
+
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of platforms and people."""
+    routes = ResourceRouter("/api/gateway", tag="gateway")
+    _add_platforms(routes, context)
+    _add_pairing(routes, context)
+    _add_roles(routes, context)
+    return routes
+
+
+def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
+    changes = PendingChanges(context.home)
+    responses = NEEDS_CONFIRMATION | problems(400, 404)
+
+    @routes.get("/platforms", response_model=PlatformFormList, responses=problems(503))
+    def list_platforms() -> PlatformFormList:
+        """The platforms with their state, credentials and options; secrets are never included."""
+        facts = {each.name: each for each in context.administration.platforms()}
+        config = ConfigFile.of_home()
+        return PlatformFormList(items=[_form(form, facts, config) for form in PLATFORM_FORMS])
+
+    @routes.put("/platforms/options/{name}", response_model=SettingItem, responses=responses)
+    def set_option(name: Identifier, body: NewValue) -> Any:
+        """Change an option of a platform, after a confirmation if that grants something."""
+        option, options = _find_option(name), PlatformOptions()
+        text = text_of(option, body.value)
+        if options.grants(option, text):
+            change = changes.add("platform", name, text)
+            return PlainJson(change_item(change, options.config), 202)
+        options.set(option, text)
+        return _option_item(PlatformOptions(), option)
+
+    @routes.delete("/platforms/options/{name}", response_model=SettingItem, responses=responses)
+    def unset_option(name: Identifier) -> Any:
+        """Reset an option of a platform, after a confirmation if that grants something."""
+        option, options = _find_option(name), PlatformOptions()
+        if options.grants(option, None):
+            change = changes.add("platform", name, None)
+            return PlainJson(change_item(change, options.config), 202)
+        options.unset(option)
+        return _option_item(PlatformOptions(), option)
+
+    @routes.post(
+        "/platforms/{name}/test", response_model=PlatformTestView, responses=problems(400, 503)
+    )
+    def test_platform(name: Identifier) -> PlatformTestView:
+        """Sign in with the stored credentials; nothing is received or sent."""
+        return PlatformTestView(**context.administration.test_platform(name)._asdict())
+
+
+def _form(
+    form: PlatformForm, facts: dict[str, PlatformFacts], config: ConfigFile
+) -> PlatformFormView:
+    known = facts.get(form.name) or PlatformFacts(form.name, is_enabled=False)
+    options = PlatformOptions(config)
+    credentials = [setting_item(config, find_setting(name)) for name in form.credentials]
+    fields = [*credentials, *(_option_item(options, option) for option in form.options)]
+    return PlatformFormView(
+        **known._asdict(),
+        title=form.title,
+        help=form.help,
+        fields=fields,
+    )
+
+
+def _find_option(name: str) -> Setting:
+    for form in PLATFORM_FORMS:
+        for option in form.options:
+            if option.name == name:
+                return option
+    raise HTTPException(404, f"Unknown option: {name}")
+
+
+def _option_item(options: PlatformOptions, option: Setting) -> SettingItem:
+    return setting_fields(option, lambda: options.entry(option))
+
+
+def _request(
+    context: DashboardContext, kind: ChangeKind, person: str, role: RequestedRole
+) -> PlainJson:
+    change = PendingChanges(context.home).add(kind, person, role.to_text())
+    return PlainJson(change_item(change, ConfigFile.of_home()), 202)
+
+
+def _find_person(context: DashboardContext, platform: str, user_id: str) -> GatewayPerson:
+    for person in context.administration.people():
+        if (person.platform, person.user_id) == (platform, user_id):
+            return person
+    raise HTTPException(404, f"Unknown person: {platform}:{user_id}")
+
+
+def _add_pairing(routes: ResourceRouter, context: DashboardContext) -> None:
+    @routes.get("/people", response_model=PersonList, responses=problems(503))
+    def list_people() -> PersonList:
+        """People and programs with access, and their roles."""
+        return PersonList(
+            items=[PersonView(**person._asdict()) for person in context.administration.people()]
+        )
+
+    @routes.post(
+        "/pairings",
+        status_code=202,
+        response_model=PendingChangeItem,
+        responses=problems(400, 404, 429, 503),
+    )
+    def approve(pairing: Pairing) -> Any:
+        """Request access for the user with this code; it is granted after a confirmation.
+
+        Codes are single-use and expire after an hour.
+        """
+        platform = pairing.platform.strip().lower()
+        found = context.db.pairings.find(platform, pairing.code)
+        if found is not None:
+            role = RequestedRole("", pairing.role, pairing.code.strip().upper())
+            return _request(context, "pairing", f"{platform}:{found.user_id}", role)
+        if context.db.pairings.is_locked(platform):
+            raise HTTPException(429, f"Too many wrong codes for {platform}. Try again in an hour.")
+        raise HTTPException(
+            404,
+            f"Unknown or expired code for {platform} "
+            "(codes are single-use and expire after an hour).",
+        )
+
+
+def _add_roles(routes: ResourceRouter, context: DashboardContext) -> None:
+    @routes.put(
+        "/people/{platform}/{user_id:path}",
+        response_model=PersonView,
+        responses=NEEDS_CONFIRMATION | problems(400, 404, 503),
+    )
+    def set_role(platform: Identifier, user_id: Identifier, body: RoleChange) -> Any:
+        """Set the role of a person; more rights need a confirmation."""
+        known = _find_person(context, platform, user_id)
+        context.administration.require_possible_role(platform, user_id, body.role)
+        if ROLE_ORDER.index(Role(body.role)) < ROLE_ORDER.index(Role(known.role)):
+            role = RequestedRole(known.role, body.role)
+            return _request(context, "role", f"{platform}:{user_id}", role)
+        context.db.people.set_role(platform, user_id, body.role)
+        return PersonView(**known._replace(role=body.role)._asdict())
+
+    @routes.delete(
+        "/users/{platform}/{user_id:path}",
+        status_code=204,
+        response_class=Response,
+        responses=problems(404, 503),
+    )
+    def revoke(platform: Identifier, user_id: Identifier) -> None:
+        """Revoke a user's access and role."""
+        had_role = context.db.people.forget_role(platform.lower(), user_id)
+        if not context.db.pairings.revoke(platform.lower(), user_id) and not had_role:
+            raise HTTPException(404, f"User {user_id} has no access on {platform}.")

@@ -1,0 +1,132 @@
+"""MCP servers: list, test, request a new one, remove.
+
+A new server is a program that runs on this machine, or a service that gets data: it is written
+after `hermes dashboard confirm CODE`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from fastapi import HTTPException, Response
+
+from hermes_agent.mcp.connection import SDK
+from hermes_conversation.mcp.connection_test import connect
+from hermes_conversation.mcp.new_server import check_server, remove_server, require_new
+from hermes_conversation.mcp.server_list import list_servers
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import UsageError
+from hermes_core.pending_changes import PendingChanges
+from hermes_core.requested_changes import RequestedServer
+from hermes_dashboard.errors import PlainJson
+from hermes_dashboard.models.mcp import (
+    McpServerItem,
+    McpServerList,
+    McpTestView,
+    McpToolView,
+    NewMcpServer,
+)
+from hermes_dashboard.models.system import PendingChangeItem
+from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.resources.pending_changes import change_item
+from hermes_dashboard.routes import ResourceRouter
+
+if TYPE_CHECKING:
+    from hermes_conversation.mcp.server_list import ListedServer
+    from hermes_core.json_values import JsonObject
+    from hermes_dashboard.context import DashboardContext
+
+TEST_SECONDS: Final = 30.0
+
+
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of MCP servers."""
+    routes = ResourceRouter("/api/mcp-servers", tag="permissions")
+    config_name = ConfigFile.of_home().path.name
+
+    def find(name: str) -> ListedServer:
+        for server in list_servers(context.start_folder):
+            if server.name == name:
+                return server
+        raise HTTPException(404, f"No MCP server {name!r}.")
+
+    @routes.get("", response_model=McpServerList, responses=problems(400))
+    def list_all() -> McpServerList:
+        """The MCP servers of config.yaml and of the dashboard's folder, and their state."""
+        return McpServerList(
+            has_library=SDK.is_usable(),
+            items=[_item(server, config_name) for server in list_servers(context.start_folder)],
+        )
+
+    @routes.post("", status_code=202, response_model=PendingChangeItem, responses=problems(400))
+    def request_server(server: NewMcpServer) -> Any:
+        """Request a server; it is written into config.yaml after a confirmation."""
+        fields = _fields(server)
+        check_server(server.name, fields)
+        config = ConfigFile.of_home()
+        require_new(config, server.name)
+        text = RequestedServer(fields).to_text()
+        change = PendingChanges(context.home).add("mcp_server", server.name, text)
+        return PlainJson(change_item(change, config), 202)
+
+    @routes.post("/{name}/test", response_model=McpTestView, responses=problems(400, 404))
+    def test_server(name: Identifier) -> McpTestView:
+        """Connect to a server as a conversation would, in the sandbox, and list its tools."""
+        result = connect(find(name), context.start_folder, TEST_SECONDS)
+        tools = [
+            McpToolView(name=tool.name.partition("/")[2], description=tool.description)
+            for tool in result.tools
+        ]
+        return McpTestView(is_ok=not result.problem, problem=result.problem, tools=tools)
+
+    @routes.delete(
+        "/{name}", status_code=204, response_class=Response, responses=problems(400, 404)
+    )
+    def remove(name: Identifier) -> None:
+        """Remove a server from config.yaml."""
+        server = find(name)
+        if server.origin != config_name:
+            raise UsageError(f"{name} is in {server.path}. Edit that file to remove it.")
+        remove_server(ConfigFile.of_home(), name)
+
+    return routes
+
+
+def _item(server: ListedServer, config_name: str) -> McpServerItem:
+    config = server.config
+    if config is None:
+        url, words = str(server.fields.get("url") or ""), [str(server.fields.get("command") or "")]
+    else:
+        url, words = config.url, list(config.command)
+    return McpServerItem(
+        name=server.name,
+        kind="url" if url else "command",
+        program=urlsplit(url).hostname or "" if url else (words[0] if words else ""),
+        is_sandboxed=config is None or config.is_sandboxed,
+        has_network=config is None or config.has_network,
+        state=server.state.partition(":")[0],
+        origin=server.origin,
+        can_remove=server.origin == config_name,
+        problem=config.problem if config is not None else "",
+    )
+
+
+def _fields(server: NewMcpServer) -> JsonObject:
+    """The entry of config.yaml."""
+    try:
+        words = shlex.split(server.command)
+    except ValueError as error:
+        raise UsageError(f"The command cannot be split into words: {error}.") from error
+    if bool(words) == bool(server.url.strip()):
+        raise UsageError("Enter either a command or a URL.")
+    if not words:
+        headers: JsonObject = dict(server.variables)
+        return {"url": server.url.strip(), **({"headers": headers} if headers else {})}
+    env: JsonObject = dict(server.variables)
+    return {
+        "command": words[0],
+        **({"args": [*words[1:]]} if words[1:] else {}),
+        **({"env": env} if env else {}),
+    }

@@ -1,0 +1,111 @@
+import { Button, Group, Modal, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { sendJSON, withQuery } from "@/api/client";
+import type { ModelCatalog } from "@/api/types";
+import { errorMessage } from "@/components/notices";
+import { useTexts } from "@/i18n";
+
+type Price = number | string;
+
+interface Props {
+  /** The model; empty for one whose name is entered. */
+  model: string;
+  catalog: ModelCatalog;
+  onClose: () => void;
+}
+
+/** The price of a model; without one of its own, the known price applies. */
+export function PriceForm({ model, catalog, onClose }: Props) {
+  const { models: texts, general } = useTexts();
+  const client = useQueryClient();
+  const own = catalog.prices.find((one) => one.model === model);
+  const known = catalog.items.find((one) => one.model === model);
+  const [name, setName] = useState(model);
+  const [input, setInput] = useState<Price>(own?.input ?? known?.input_price ?? "");
+  const [output, setOutput] = useState<Price>(own?.output ?? known?.output_price ?? "");
+  const [cacheRead, setCacheRead] = useState<Price>(own?.cache_read ?? "");
+  const [cacheWrite, setCacheWrite] = useState<Price>(own?.cache_write ?? "");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+
+  const change = async (work: () => Promise<unknown>, done: string) => {
+    setBusy(true);
+    try {
+      await work();
+      notifications.show({ message: done });
+      await client.invalidateQueries({ queryKey: ["models"] });
+      onClose();
+    } catch (error) {
+      setProblem(errorMessage(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const optional = (price: Price) => (price === "" ? null : price);
+    const body = {
+      model: name.trim(),
+      input,
+      output,
+      cache_read: optional(cacheRead),
+      cache_write: optional(cacheWrite),
+    };
+    void change(() => sendJSON("PUT", "/api/models/prices", body), texts.priceSaved(body.model));
+  };
+  const remove = () =>
+    void change(() => sendJSON("DELETE", withQuery("/api/models/prices", { model })), texts.priceRemoved(model));
+  const price = (label: string, value: Price, onChange: (value: Price) => void) => (
+    <NumberInput
+      label={label}
+      value={value}
+      onChange={onChange}
+      min={0}
+      decimalScale={6}
+      prefix="$"
+      hideControls
+      flex="1 1 8rem"
+    />
+  );
+  return (
+    <Modal opened onClose={onClose} title={texts.priceTitle} closeButtonProps={{ "aria-label": general.close }}>
+      <form onSubmit={submit}>
+        <Stack gap="sm">
+          <Text size="sm">{texts.priceHelp}</Text>
+          <TextInput
+            label={texts.model}
+            description={texts.modelHelp}
+            value={name}
+            error={problem}
+            readOnly={model !== ""}
+            maxLength={200}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <Group gap="sm">
+            {price(texts.input, input, setInput)}
+            {price(texts.output, output, setOutput)}
+          </Group>
+          <Group gap="sm">
+            {price(texts.cacheRead, cacheRead, setCacheRead)}
+            {price(texts.cacheWrite, cacheWrite, setCacheWrite)}
+          </Group>
+          <Group justify="flex-end">
+            {own && (
+              <Button variant="subtle" onClick={remove} disabled={isBusy}>
+                {texts.removePrice}
+              </Button>
+            )}
+            <Button variant="default" onClick={onClose}>
+              {general.cancel}
+            </Button>
+            <Button type="submit" loading={isBusy} disabled={!name.trim() || input === "" || output === ""}>
+              {general.save}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
