@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 CHROMIUM: Final = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 HERMES: Final = [sys.executable, "-P", "-m", "hermes_cli"]
 WRITER: Final = Path(__file__).parent / "write_steadily.py"
+BARE: Final = Path(__file__).parent / "serve_bare.py"
 PLUGIN: Final = "/api/plugins/hermes-achievements"
 CLIENTS: Final = 8
 REQUESTS: Final = 400
+ROUNDS: Final = 5
 PAINTS: Final = 5
 MAX_SCRIPT_KB: Final = 300
 CPU_REQUESTS: Final = 200
@@ -39,10 +41,22 @@ CPU_PATHS: Final = {
     "tabs": ("/api/dashboard/plugins", 1.0),
     "scan status": (f"{PLUGIN}/scan-status", 1.0),
     "models": ("/api/models", 1.0),
+    "health": ("/api/health", 1.0),
+    "working folders": ("/api/workspaces", 1.0),
+    "pending changes": ("/api/pending-changes", 1.0),
     "list of 20": ("/api/sessions?limit=20", 5.0),
     "detail": ("/api/sessions/{session}", 5.0),
     "overview": ("/api/overview", 5.0),
     "search": ("/api/search?q=error&limit=30", 20.0),
+}
+MAX_RATIO: Final = 5.0
+SHARED_PATHS: Final = {
+    "tabs": "/api/dashboard/plugins",
+    "scan status": f"{PLUGIN}/scan-status",
+    "health": "/api/health",
+    "list of 20": "/api/sessions?limit=20",
+    "detail": "/api/sessions/{session}",
+    "search": "/api/search?q=error&limit=30",
 }
 PATHS: Final = {
     "achievements": f"{PLUGIN}/achievements",
@@ -62,7 +76,8 @@ def measure(context: BenchmarkContext) -> list[Figure]:
         (path.parent / "config.yaml").write_text(CONFIG, "utf-8")
         with served(path.parent) as (_, address, token):
             cpu = _cpu(context, path.parent, address, token)
-    return [*load, *page, *cpu]
+            shares = _shares(context, path.parent, address, token)
+    return [*load, *page, *cpu, *shares]
 
 
 @contextlib.contextmanager
@@ -188,6 +203,47 @@ def _cpu(context: BenchmarkContext, home: Path, address: str, token: str) -> lis
             figures.append(Figure(f"{name}: CPU per request", spent, "ms", None, limit))
     memory = _resident_megabytes(pid)
     return [*figures, Figure("memory of the server", memory, "MB", None, MAX_MEMORY_MB)]
+
+
+def _shares(context: BenchmarkContext, home: Path, address: str, token: str) -> list[Figure]:
+    """The p95 of small requests, lists and search against a bare route under the same load.
+
+    Rounds alternate, so that other processes of the machine affect all alike.
+    """
+    headers = {"Authorization": f"Bearer {token}"}
+    times: dict[str, list[float]] = {name: [] for name in ("bare", *SHARED_PATHS)}
+    with (
+        _bare_server() as bare,
+        httpx2.Client(base_url=address, headers=headers, timeout=600) as client,
+    ):
+        session = client.get("/api/sessions", params={"limit": 1}).json()["items"][0]["id"]
+        with _writer(home), _rescanning(client):
+            for _ in range(context.rounds(ROUNDS)):
+                times["bare"] += asyncio.run(_request(bare, {}, "/", REQUESTS // ROUNDS))
+                for name, path in SHARED_PATHS.items():
+                    address_of = path.format(session=session)
+                    times[name] += asyncio.run(
+                        _request(address, headers, address_of, REQUESTS // ROUNDS)
+                    )
+    base = percentile(times["bare"], 0.95)
+    return [
+        Figure(
+            f"{name}: p95 of {CLIENTS} clients, scan and writer, against a bare route",
+            percentile(times[name], 0.95), "ms", base, MAX_RATIO, "ratio",
+        )
+        for name in SHARED_PATHS
+    ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def _bare_server() -> Iterator[str]:
+    """A Starlette application with one route; its URL."""
+    with subprocess.Popen([sys.executable, str(BARE)], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().decode().strip()
+        finally:
+            server.terminate()
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -13,12 +13,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import sync_playwright
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Page
 
 BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -32,6 +35,14 @@ SETTLED_MS = 2500
 
 def main() -> int:
     """Take all of them."""
+    with served_demo() as link:
+        take_all(link)
+    return 0
+
+
+@contextmanager
+def served_demo() -> Iterator[str]:
+    """A demo behind a dashboard; its sign-in link. It is deleted afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         own = {**os.environ, "HERMES_HOME": str(Path(folder) / "hermes")}
         subprocess.run([*HERMES, "demo", "--make"], check=True, env=own)
@@ -44,11 +55,10 @@ def main() -> int:
             assert server.stdout is not None  # noqa: S101 - a pipe was asked for
             link = json.loads(server.stdout.readline())["link"]
             try:
-                take_all(link)
+                yield link
             finally:
                 server.terminate()
         subprocess.run([*HERMES, "serve", "--stop"], check=False, env=demo)
-    return 0
 
 
 def take_all(link: str) -> None:

@@ -49,6 +49,7 @@ from hermes_dashboard.resources import (
     uploads,
     workspaces,
 )
+from hermes_dashboard.route_index import RouteIndex
 from hermes_dashboard.server import ShutdownSignal
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Dashboard(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """The default middleware, wrapped in error logging, metrics and the gate."""
+        self.router.middleware_stack = RouteIndex(self.router.routes, self.router.app)
         inner = errors.ErrorLogMiddleware(super().build_middleware_stack())
         return Gate(MetricsMiddleware(inner, self.metrics), self.access)
 

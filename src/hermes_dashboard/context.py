@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from hermes_core.errors import UsageError
 from hermes_dashboard.analytics.analysis import Analysis
+from hermes_dashboard.health_checks import HealthChecks
 from hermes_dashboard.tool_errors import ToolErrorCounts
 from hermes_dashboard.workspaces import Workspaces
 
@@ -179,6 +180,11 @@ class DashboardContext:
     def workspaces(self) -> Workspaces:
         """The working folders of conversations on the page."""
         return Workspaces(self.home, self.start_folder)
+
+    @functools.cached_property
+    def health(self) -> HealthChecks:
+        """The health checks, shared by all resources."""
+        return HealthChecks(self)
 
     @functools.cached_property
     def analysis(self) -> Analysis:

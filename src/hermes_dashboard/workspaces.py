@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import UsageError
 from hermes_core.paths import private_folder
+from hermes_dashboard.kept_value import KeptValue
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 MAX_RECENT: Final = 12
 RECENT_SESSIONS: Final = 100
+KEEP_SECONDS: Final = 3.0
 HOME_QUESTION: Final = (
     "{folder} is your home folder: the agent could change every file in it without asking."
 )
@@ -34,6 +36,7 @@ class Workspaces:
     def __init__(self, hermes_home: Path, start_folder: Path) -> None:
         self._hermes_home = hermes_home.resolve()
         self._start_folder = start_folder
+        self._recent: KeptValue[list[str]] | None = None
 
     def default(self) -> Path:
         """Where the dashboard was started; a folder of its own if that is not allowed."""
@@ -73,7 +76,12 @@ class Workspaces:
             return self.default()
 
     def recent(self, db: SessionDB) -> list[str]:
-        """Folders of recent conversations, latest first."""
+        """Folders of recent conversations, latest first; at most some seconds old."""
+        if self._recent is None:
+            self._recent = KeptValue(lambda: self._find_recent(db), KEEP_SECONDS)
+        return self._recent.get()
+
+    def _find_recent(self, db: SessionDB) -> list[str]:
         rows = db.lists.sessions(limit=RECENT_SESSIONS, order_by_last_active=True)
         names = dict.fromkeys(row.session.cwd for row in rows if row.session.cwd)
         return [name for name in names if self._is_allowed(name)][:MAX_RECENT]

@@ -118,6 +118,7 @@ class ConfigFile:
         self._env_file = EnvFile(env_path)
         self._environ = environ
         self._document: dict[str, object] | None = None
+        self._secrets: dict[str, str] | None = None
 
     @classmethod
     def of_home(cls) -> ConfigFile:
@@ -157,7 +158,7 @@ class ConfigFile:
         setting = values.find_setting(self.table, name)
         if not setting.secret:
             raise TypeError(f"{name} is not a secret.")
-        value = self._environ.get(setting.variable) or self._env_file.values().get(setting.variable)
+        value = self._environ.get(setting.variable) or self._read_secrets().get(setting.variable)
         return value or None
 
     def block(self, name: str) -> dict[str, object]:
@@ -173,13 +174,13 @@ class ConfigFile:
 
     def variables(self) -> dict[str, str]:
         """Values for `${NAME}`: the environment, then .env."""
-        return {**self._env_file.values(), **self._environ}
+        return {**self._read_secrets(), **self._environ}
 
     def set(self, name: str, text: str) -> Value:
         """Write a value given as text; returns the parsed value."""
         setting = values.find_setting(self.table, name)
         if setting.secret:
-            self._env_file.set(setting.variable, text)
+            self.set_variable(setting.variable, text)
             return self.get(name)
         value = values.parse_value(setting, text, "the command")
         self._edit(setting, value)
@@ -189,6 +190,7 @@ class ConfigFile:
         """Remove a value, so that the default applies; whether it was set."""
         setting = values.find_setting(self.table, name)
         if setting.secret:
+            self._secrets = None
             return self._env_file.unset(setting.variable)
         if self._in_file(setting) is None:
             return False
@@ -226,6 +228,7 @@ class ConfigFile:
 
     def set_variable(self, name: str, value: str | None) -> None:
         """Set a variable in .env, or remove it if *value* is None."""
+        self._secrets = None
         if value is None:
             self._env_file.unset(name)
         else:
@@ -235,7 +238,7 @@ class ConfigFile:
         """The value of a setting that is a variable and no secret."""
         if text := self._environ.get(setting.variable):
             return SettingEntry(setting.name, text, "environment")
-        if text := self._env_file.values().get(setting.variable):
+        if text := self._read_secrets().get(setting.variable):
             return SettingEntry(setting.name, text, ".env")
         return SettingEntry(setting.name, setting.default, "default")
 
@@ -255,9 +258,14 @@ class ConfigFile:
     def _secret_entry(self, setting: Setting) -> SettingEntry:
         if self._environ.get(setting.variable):
             return SettingEntry(setting.name, "set", "environment")
-        if self._env_file.values().get(setting.variable):
+        if self._read_secrets().get(setting.variable):
             return SettingEntry(setting.name, "set", ".env")
         return SettingEntry(setting.name, "not set", "default")
+
+    def _read_secrets(self) -> dict[str, str]:
+        if self._secrets is None:
+            self._secrets = self._env_file.values()
+        return self._secrets
 
     def _read(self) -> dict[str, object]:
         if self._document is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
 
+from hermes_core.config.version import config_version
 from hermes_core.errors import PluginError
 from hermes_core.isolate import Failure, Step, attempt, attempt_async
 from hermes_dashboard import errors
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREFIX: Final = "/api/plugins"
+KNOWN_SECONDS: Final = 1.0
 LOAD_SECONDS: Final = 10.0  # how long a request waits for the import
 REFUSED: Final = 1008
 FAILED: Final = 1011
@@ -100,6 +102,14 @@ class ApiLoader:
         return self.now()
 
 
+class KnownLoader(NamedTuple):
+    """The loader of a plugin's API; the folders of plugins are not searched for every request."""
+
+    loader: ApiLoader
+    version: object  # of the configuration
+    until: float
+
+
 class PluginApis:
     """Routes `/api/plugins/NAME/…` to the enabled plugin of that name."""
 
@@ -107,6 +117,7 @@ class PluginApis:
         self._find = find
         self._access = access
         self._loaders: dict[Tab, ApiLoader] = {}
+        self._known: dict[str, KnownLoader] = {}
         self._lock = threading.Lock()
 
     def tabs(self) -> dict[str, Tab]:
@@ -126,7 +137,7 @@ class PluginApis:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name, _, rest = scope["path"].removeprefix(f"{PREFIX}/").partition("/")
-        loader = await run_in_threadpool(self._loader_for, name)
+        loader = self._known_loader(name) or await run_in_threadpool(self._loader_for, name)
         if loader is None:
             text = f"No enabled plugin {name!r} with an API."
             await _refuse(404, text, scope, receive, send)
@@ -166,9 +177,20 @@ class PluginApis:
             for loader in self._loaders.values():
                 loader.loop.close()
 
+    def _known_loader(self, name: str) -> ApiLoader | None:
+        """The loader that was found a moment ago, with the same configuration."""
+        kept = self._known.get(name)
+        is_current = kept is not None and kept.until > time.monotonic()
+        return kept.loader if kept and is_current and kept.version == config_version() else None
+
     def _loader_for(self, name: str) -> ApiLoader | None:
+        version = config_version()
         tab = self._find().get(name)
-        return None if tab is None or tab.api is None else self._loader(tab)
+        if tab is None or tab.api is None:
+            return None
+        loader = self._loader(tab)
+        self._known[name] = KnownLoader(loader, version, time.monotonic() + KNOWN_SECONDS)
+        return loader
 
 
 def _load(tab: Tab) -> LoadedApi:

@@ -11,15 +11,13 @@ from hermes_agent.providers import model_check, selection
 from hermes_agent.providers.presets import PRESETS
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
+from hermes_dashboard.model_readiness import NO_MODEL, problem_of, usable_model
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_agent.providers.presets import ProviderPreset
-    from hermes_agent.providers.selection import ModelChoice
     from hermes_core.config.file import Settings
     from hermes_dashboard.context import DashboardContext
-
-NO_MODEL = "No model is configured."
 
 
 class HostedProvider(BaseModel):
@@ -91,19 +89,6 @@ def router(_context: DashboardContext) -> ResourceRouter:
         )
 
     return routes
-
-
-def usable_model(settings: Settings) -> ModelChoice | None:
-    """The model of a new conversation, also that of a local server."""
-    return selection.selected_model(settings) or selection.find_local_model()
-
-
-def problem_of(choice: ModelChoice | None) -> str:
-    """Why no conversation can start; empty if one can."""
-    if choice is None:
-        return NO_MODEL
-    missing = model_check.missing_key(choice)
-    return "" if missing is None else f"{missing.detail}."
 
 
 def _provider(settings: Settings, preset: ProviderPreset) -> HostedProvider:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,14 +11,12 @@ from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.presets import PRESETS, PRESETS_BY_NAME
 from hermes_agent.providers.selection import ModelChoice
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.version import config_version
+from hermes_dashboard.kept_value import KeptValue
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes_dashboard.context import DashboardContext, SelectableModel
+    from hermes_dashboard.context import DashboardContext
 
 KEEP_SECONDS: Final = 30.0
 
@@ -65,30 +61,10 @@ class SavedModel(BaseModel):
     notes: list[str]
 
 
-class ModelList:
-    """The selectable models; asking local servers for theirs takes long, so they are kept."""
-
-    def __init__(self, find: Callable[[], list[SelectableModel]]) -> None:
-        self._find = find
-        self._lock = threading.Lock()
-        self._found: list[SelectableModel] = []
-        self._version: object = None
-        self._found_at = float("-inf")
-
-    def get(self) -> list[SelectableModel]:
-        """The models; found again after a change of the settings, or after a while."""
-        with self._lock:
-            version = config_version()
-            if version != self._version or time.monotonic() - self._found_at > KEEP_SECONDS:
-                self._found, self._version = self._find(), version
-                self._found_at = time.monotonic()
-            return self._found
-
-
 def router(context: DashboardContext) -> ResourceRouter:
     """The route of the list."""
     routes = ResourceRouter(tag="chat")
-    available = ModelList(context.models)
+    available = KeptValue(context.models, KEEP_SECONDS)  # local servers are asked for theirs
 
     @routes.get("/api/models")
     def models() -> Models:

@@ -9,6 +9,7 @@ from hermes_achievements.evaluation.values import list_active_days, streak_days
 from hermes_core import __version__
 from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import Span, Sums, sent_by_day
+from hermes_dashboard.health_checks import OK
 from hermes_dashboard.models.analytics import (
     BudgetView,
     GatewayGlance,
@@ -23,7 +24,6 @@ from hermes_dashboard.models.analytics import (
 from hermes_dashboard.models.sessions import ProgressView, item_of
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.resources.gateway import queue_of
-from hermes_dashboard.resources.health import OK, run_checks
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -157,5 +157,7 @@ def _gateway(context: DashboardContext) -> GatewayGlance:
 
 
 def _health(context: DashboardContext) -> HealthGlance:
-    notes = [f"{check.name}: {check.detail}" for check in run_checks(context) if check.status != OK]
+    notes = [
+        f"{check.name}: {check.detail}" for check in context.health.run() if check.status != OK
+    ]
     return HealthGlance(status="attention" if notes else "ok", notes=notes)

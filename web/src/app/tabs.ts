@@ -20,7 +20,7 @@ export function builtInTabs(labels: Texts["general"]["pages"]): Tab[] {
     { id: "schedules", path: "/schedules", label: labels.schedules, icon: "Clock" },
     { id: "gateway", path: "/gateway", label: labels.gateway, icon: "RadioTower" },
     { id: "models", path: "/models", label: labels.models, icon: "Cpu" },
-    { id: "mcp", path: "/mcp", label: labels.mcp, icon: "Blocks" },
+    { id: "mcp", path: "/mcp", label: labels.mcp, icon: "Cable" },
     { id: "hooks", path: "/hooks", label: labels.hooks, icon: "Webhook" },
     { id: "permissions", path: "/permissions", label: labels.permissions, icon: "Shield" },
     { id: "data", path: "/data", label: labels.data, icon: "Database" },

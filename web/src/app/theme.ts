@@ -63,9 +63,15 @@ const lightVariables = {
   "--mantine-color-yellow-light-color": "var(--gold)",
 };
 
+// The default background of yellow notices is far brighter than the rest of the dark page.
+const darkVariables = {
+  "--mantine-color-yellow-light": "var(--gold-soft)",
+  "--mantine-color-yellow-light-color": "var(--gold)",
+};
+
 /** Mantine's CSS variables, mapped to the tokens of the page. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: { ...sharedVariables, ...lightVariables },
-  dark: sharedVariables,
+  dark: { ...sharedVariables, ...darkVariables },
 });

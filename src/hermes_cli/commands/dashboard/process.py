@@ -48,6 +48,7 @@ from hermes_dashboard.context import (
     PlatformStatus,
     SelectableModel,
 )
+from hermes_dashboard.kept_value import KeptValue
 from hermes_dashboard.plugins import tabs
 from hermes_dashboard.server import Certificate
 from hermes_state import SessionDB
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 SHOWN_LOG_LEVELS: Final = frozenset({"warning", "error", "critical"})
 TAIL_BYTES: Final = 1_000_000
+KEEP_SECONDS: Final = 10.0
 
 
 def app(
@@ -81,12 +83,13 @@ class GatewayStatusReader:
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
+        self._configured = KeptValue(_configured_platforms, KEEP_SECONDS)
 
     def state(self) -> GatewayStatus:
         """Whether the gateway is running, since when, and the state of each platform."""
         pid = status.running_pid()
         if pid is None:
-            return GatewayStatus(platforms=_configured_platforms())
+            return GatewayStatus(platforms=self._configured.get())
         runtime_status = status.read_runtime_status() or {}
         return GatewayStatus(
             is_running=True,

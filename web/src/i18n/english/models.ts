@@ -17,6 +17,7 @@ export const models = {
     "Prices are dollars per million tokens. Costs are estimated with them unless the provider reports a cost.",
   search: "Search models",
   noModels: "No model matches.",
+  noneListed: "No models yet. They are listed as soon as a provider is configured.",
   more: (shown: string, total: string) => `${shown} of ${total} models are shown. Search to see others.`,
   model: "Model",
   modelHelp: "The provider's name of the model.",

@@ -79,6 +79,7 @@ function EventRow({ boundary }: { boundary: Boundary }) {
         <Badge
           variant="light"
           tt="none"
+          miw="max-content"
           color={STATE_COLORS[boundary.state] ?? "gray"}
           title={boundary.error ?? undefined}
         >

@@ -61,22 +61,20 @@ export default function ModelsPage() {
       {data && (
         <>
           <ProvidersPanel data={data} />
-          <Panel
-            title={texts.models}
-            help={texts.modelsHelp}
-            more={
+          <Panel title={texts.models} help={texts.modelsHelp}>
+            {(data.total > 0 || search !== "") && (
               <TextInput
                 type="search"
-                size="xs"
+                mb="sm"
+                maw={420}
                 aria-label={texts.search}
                 placeholder={texts.search}
-                leftSection={<Search size={14} />}
+                leftSection={<Search size={16} />}
                 value={query}
                 onChange={(event) => setQuery(event.currentTarget.value)}
               />
-            }
-          >
-            <ModelTable data={data} onEdit={setEdited} />
+            )}
+            <ModelTable data={data} isSearch={search !== ""} onEdit={setEdited} />
           </Panel>
         </>
       )}
@@ -113,7 +111,13 @@ function ProvidersPanel({ data }: { data: ModelCatalog }) {
   );
 }
 
-function ModelTable({ data, onEdit }: { data: ModelCatalog; onEdit: (model: string) => void }) {
+interface TableProps {
+  data: ModelCatalog;
+  isSearch: boolean;
+  onEdit: (model: string) => void;
+}
+
+function ModelTable({ data, isSearch, onEdit }: TableProps) {
   const texts = useTexts().models;
   const listed = new Set(data.items.map((one) => one.model));
   const others = data.prices.filter((one) => !listed.has(one.model));
@@ -121,7 +125,7 @@ function ModelTable({ data, onEdit }: { data: ModelCatalog; onEdit: (model: stri
     <>
       <DataTable
         head={[texts.model, texts.provider, texts.window, texts.input, texts.output, ""]}
-        empty={texts.noModels}
+        empty={isSearch ? texts.noModels : texts.noneListed}
       >
         {data.items.map((one) => (
           <ModelRow key={one.name} model={one} onEdit={onEdit} />
