@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 from hermes_core.json_values import list_in, object_in, parse_object, text_in
 
@@ -30,9 +31,15 @@ class RequestedServer(NamedTuple):
     def summary(self) -> str:
         """One line for a person who decides about it; values of variables are hidden."""
         words = [text_in(self.fields, "command"), *map(str, list_in(self.fields, "args"))]
-        target = text_in(self.fields, "url") or shlex.join(words)
+        target = _without_password(text_in(self.fields, "url")) or shlex.join(words)
         hidden = [*object_in(self.fields, "env"), *object_in(self.fields, "headers")]
         return f"{target} (with {', '.join(hidden)})" if hidden else target
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return url if host == parts.netloc else urlunsplit(parts._replace(netloc=f"…@{host}"))
 
 
 class RequestedRole(NamedTuple):

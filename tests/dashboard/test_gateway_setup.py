@@ -74,6 +74,26 @@ def test_an_option_that_grants_something_waits_for_a_terminal(
     assert fields_of(client, key.partition(".")[0])[name] == before
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("telegram.base_url", "not a url", "http"),
+        ("telegram.webhook_url", "ftp://x.example", "http"),
+        ("matrix.homeserver", "https://", "http"),
+        ("matrix.homeserver", "https://x.example\nEVIL=1", "one line"),
+        ("email.imap_host", "imap.example\x00", "one line"),
+        ("email.address", "a\x1b[2Jb@example.org", "one line"),
+        ("telegram.allowed_users", ["1", "2\x1b"], "one line"),
+    ],
+)
+def test_an_odd_text_is_refused_at_its_field(
+    client: httpx.Client, key: str, value: object, reason: str
+) -> None:
+    refused = client.put(f"{OPTIONS}/platforms.{key}", json={"value": value})
+    assert (refused.status_code, reason in refused.text) == (400, True), refused.text
+    assert client.get("/api/pending-changes").json()["items"] == []
+
+
 def test_confirmed_options_are_those_of_the_gateway(client: httpx.Client) -> None:
     values = {
         "allowed_users": ["1", "2"],

@@ -80,10 +80,15 @@ def test_a_server_is_written_after_a_confirmation_then_tested_and_removed(
         ({"command": "a 'b"}, "cannot be split"),
         ({"url": "ftp://x.example"}, "http"),
         ({"name": "a b", "command": "x"}, "letters, digits"),
+        ({"command": "a\x00b"}, "control characters"),
+        ({"url": "http://"}, "host"),
+        ({"command": "x", "variables": {"A=B": "1"}}, "name of a variable"),
+        ({"command": "x", "variables": {"A\nB": "1"}}, "name of a variable"),
+        ({"url": "https://x.example", "variables": {"A b": "1"}}, "name of a header"),
     ],
 )
 def test_a_server_that_cannot_work_is_refused(
-    client: httpx.Client, fields: dict[str, str], reason: str
+    client: httpx.Client, fields: dict[str, object], reason: str
 ) -> None:
     refused = client.post(SERVERS, json={"name": "shop", **fields})
     assert (refused.status_code, reason in refused.json()["detail"]) == (400, True), refused.text
@@ -93,3 +98,11 @@ def test_a_server_that_does_not_start_says_why(client: httpx.Client) -> None:
     ConfigFile.of_home().set_entry("mcp_servers", "gone", {"command": "/nothing/here"})
     tested = client.post(f"{SERVERS}/gone/test").json()
     assert (tested["is_ok"], tested["tools"], "gone" in tested["problem"]) == (False, [], True)
+
+
+def test_a_password_in_a_url_is_not_shown(client: httpx.Client) -> None:
+    body = {"name": "web", "url": "https://ada:hunter2@mcp.example/x"}
+    asked = client.post(SERVERS, json=body)
+    assert (asked.status_code, asked.json()["new"]) == (202, "https://…@mcp.example/x")
+    assert run_hermes("dashboard", "confirm", asked.json()["code"], "--yes").code == 0
+    assert ConfigFile.of_home().block("mcp_servers")["web"] == {"url": body["url"]}

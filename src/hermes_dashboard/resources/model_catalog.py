@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
 
 MAX_SHOWN: Final = 200
-ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+ModelName = Annotated[
+    str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[^\x00-\x1f\x7f]+$")
+]
 Price = Annotated[float, Field(ge=0, le=MAX_PRICE, allow_inf_nan=False)]
 
 
