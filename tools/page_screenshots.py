@@ -82,14 +82,14 @@ def make_sheet(browser: Browser, folder: Path, names: list[str], width: int) -> 
     """A picture of all pictures."""
     columns = max(2, round(SHEET_WIDTH / max(width * 0.45, 300)))
     pictures = "".join(
-        f"<figure><img src='{(folder / name).as_uri()}.png'><figcaption>{name}</figcaption></figure>"
+        f"<figure><img src='{folder.name}/{name}.png'><figcaption>{name}</figcaption></figure>"
         for name in names
     )
     style = (
         f"body{{display:grid;grid-template-columns:repeat({columns},1fr);gap:8px;margin:8px}}"
         "figure{margin:0;font:16px sans-serif}img{width:100%;border:1px solid #888}"
     )
-    html = folder / "sheet.html"
+    html = folder.with_suffix(".html")
     html.write_text(f"<style>{style}</style>{pictures}", "utf-8")
     page = browser.new_page(viewport={"width": SHEET_WIDTH, "height": 1000})
     page.goto(html.as_uri())

@@ -25,7 +25,7 @@ export const settings = {
   } as Record<string, string>,
   fromEnvironment: (name: string) => `Set by the environment variable ${name}. Unset it to change the value here.`,
   needsConfirmation: "a change needs confirmation in a terminal",
-  requested: (name: string) => `Requested ${name}. Confirm the change in a terminal.`,
+  requested: (name: string, command: string) => `Requested ${name}. Confirm the change in a terminal: ${command}`,
   reset: "Reset to default",
   saved: (name: string) => `Saved ${name}.`,
   secretSet: "Set and hidden. Type to replace the value.",
