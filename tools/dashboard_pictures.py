@@ -82,7 +82,7 @@ def take_all(link: str) -> None:
         page.goto(f"{base}/chat")
         page.get_by_label("Message to the agent").fill("Hello, who are you?")
         page.keyboard.press("Enter")
-        page.get_by_text("choose a real model").wait_for()
+        page.get_by_text("milestones in your history").wait_for(timeout=120_000)
         take(page, "chat")
         browser.close()
 
