@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
+    from playwright.sync_api import Page, Route
 
     from hermes_state import SessionDB
     from support.browsers import ReturningVisitor
@@ -66,3 +67,34 @@ def test_the_history_is_counted_and_the_numbers_appear_by_themselves(
     expect(streak).to_contain_text("1 missed day forgiven")
     expect(page.get_by_text("Counting your history")).to_have_count(0)
     expect(main.get_by_role("link", name=re.compile("^Messages today"))).to_contain_text("2")
+
+
+def test_achievements_are_not_denied_while_the_scan_ends(db: SessionDB, page: Page) -> None:
+    add_conversation(db, "talk", time.time())
+    held: list[Route] = []
+    asked: list[Route] = []
+
+    def status(route: Route) -> None:
+        """The scan ends right after the first list was fetched."""
+        is_over = bool(asked)
+        at = time.time() if is_over else None
+        state = "idle" if is_over else "running"
+        route.fulfill(json={"state": state, "snapshot_generated_at": at})
+
+    def unlocks(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 1:
+            route.fulfill(json=[])
+        else:
+            held.append(route)
+
+    page.route("**/scan-status", status)
+    page.route("**/recent-unlocks*", unlocks)
+    page.goto("/")
+    latest = page.get_by_role("region", name="Latest achievements")
+    expect(latest).to_contain_text("Counting your history")
+    while not held:
+        page.wait_for_timeout(100)
+    expect(latest).to_contain_text("Counting your history")
+    held[0].fulfill(json=[{"id": "x", "name": "Night Owl", "tier": "gold", "at": time.time()}])
+    expect(latest).to_contain_text("Night Owl · gold")

@@ -16,7 +16,21 @@ interface Unlock {
 }
 
 interface ScanStatus {
+  state: string;
   snapshot_generated_at: number | null;
+}
+
+interface Unlocks {
+  items: Unlock[];
+  /** Whether a scan had finished before the list was fetched; else an empty list says nothing. */
+  isCounted: boolean;
+}
+
+async function fetchUnlocks(): Promise<Unlocks> {
+  const plugin = "/api/plugins/hermes-achievements";
+  const scan = await fetchJSON<ScanStatus>(`${plugin}/scan-status`);
+  const items = await fetchJSON<Unlock[]>(`${plugin}/recent-unlocks?limit=5`);
+  return { items, isCounted: scan.state !== "running" && scan.snapshot_generated_at !== null };
 }
 
 /** The latest achievements, if the plugin is enabled. */
@@ -24,23 +38,15 @@ export function RecentUnlocks() {
   const { overview: texts, counting } = useTexts();
   const { data, error } = useQuery({
     queryKey: ["overview", "unlocks"],
-    queryFn: () => fetchJSON<Unlock[]>("/api/plugins/hermes-achievements/recent-unlocks?limit=5"),
+    queryFn: fetchUnlocks,
     retry: false, // the first request starts the first scan; an event tells that it has ended
   });
-  const isEmpty = data?.length === 0;
-  const scan = useQuery({
-    queryKey: ["overview", "unlocks", "scan"],
-    queryFn: () => fetchJSON<ScanStatus>("/api/plugins/hermes-achievements/scan-status"),
-    enabled: isEmpty,
-    retry: false,
-  });
-  const isCounting = isEmpty && !scan.data?.snapshot_generated_at;
   if (error || !data) return null;
   return (
     <Panel title={texts.unlocks} more={<Link to={"/achievements" as "/"}>{texts.allAchievements}</Link>}>
-      {isEmpty && <Text c="dimmed">{isCounting ? counting.begin : texts.noUnlocks}</Text>}
+      {data.items.length === 0 && <Text c="dimmed">{data.isCounted ? texts.noUnlocks : counting.begin}</Text>}
       <ul className={classes.list}>
-        {data.map((one) => (
+        {data.items.map((one) => (
           <li key={`${one.id} ${one.tier} ${one.at}`} className={classes.unlock}>
             <span className={classes.medal}>
               <Icon name="Trophy" size={16} />
