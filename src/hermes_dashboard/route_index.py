@@ -31,9 +31,7 @@ class RouteIndex:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        router = None
-        if scope["type"] != "lifespan":
-            router = self._routers.get(_start_of(scope["path"]))
+        router = self._routers.get(_start_of(scope.get("path", "")))  # a lifespan has no path
         await (self._fallback if router is None else router.app)(scope, receive, send)
 
 

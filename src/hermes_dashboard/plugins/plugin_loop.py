@@ -140,7 +140,7 @@ class HandlerCall:
         if message["type"] == "http.response.start":
             self._tell(self._send_start, message)  # the handler need not wait: the body does
         else:
-            await self._in_server(self._send_here(message))
+            await self._in_server(self._send_body(message))
 
     async def _in_server(self, work: Coroutine[Any, Any, Any] | Any) -> Any:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._server))
@@ -154,14 +154,17 @@ class HandlerCall:
     def _send_start(self, message: Message) -> None:
         self._start_task = self._server.create_task(self._send_here(message))
 
-    async def _send_here(self, message: Message) -> None:
-        if self._is_over:
-            return
-        _settle(self.responded, None)
-        if message["type"] != "http.response.start" and self._start_task is not None:
-            start, self._start_task = self._start_task, None
+    async def _send_body(self, message: Message) -> None:
+        """Send anything but the head, after it."""
+        start, self._start_task = self._start_task, None
+        if start is not None:
             await start
-        await self._send(message)
+        await self._send_here(message)
+
+    async def _send_here(self, message: Message) -> None:
+        if not self._is_over:
+            _settle(self.responded, None)
+            await self._send(message)
 
     def _end(self, error: BaseException | None) -> None:
         _settle(self.responded, None)
