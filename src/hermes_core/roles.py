@@ -71,7 +71,8 @@ TOOL_RIGHTS: Final[dict[str, Right]] = {
 COMMAND_RIGHTS: Final[dict[str, Right]] = {
     **dict.fromkeys(
         (
-            "new", "reset", "title", "undo", "redo", "retry", "branch", "fork", "compress", "usage",
+            "new", "reset", "clear", "title", "undo", "redo", "retry", "branch", "fork", "compress",
+            "compact", "usage", "cost",
             "status", "tools", "deny", "stop", "queue", "steer", "help", "start", "whoami",
             "answer", "todo", "context",
         ),

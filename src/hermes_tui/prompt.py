@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_tui.completer import Completer
     from hermes_tui.completion_menu import CompletionMenu
-    from hermes_tui.vim.keys import Change
+    from hermes_tui.vim.keys import TextEdit
 
 MAX_INLINE_LINES: Final = 8
 MAX_INLINE_CHARACTERS: Final = 1500
@@ -197,7 +197,7 @@ class Prompt(TextArea):
             self.post_message(self.ModeChanged(vim.mode))
         return change is not None
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: TextEdit) -> None:
         if change.command == "undo":
             self.undo()
         elif change.command:

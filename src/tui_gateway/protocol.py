@@ -31,7 +31,7 @@ def to_json(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerUsageView:
+class AnswerUsageInfo:
     """What an answer took; the cost in dollars is None if no price is known."""
 
     model: str
@@ -57,7 +57,7 @@ class DisplayedMessage(TypedDict):
     tool_call_id: str | None
     timestamp: float
     finish_reason: str | None
-    usage: AnswerUsageView | None
+    usage: AnswerUsageInfo | None
 
 
 class ActiveSession(TypedDict):
@@ -173,7 +173,7 @@ class StoredMessage:
 
     message_id: int
     role: str
-    usage: AnswerUsageView | None = None
+    usage: AnswerUsageInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

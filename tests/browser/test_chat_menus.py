@@ -40,6 +40,7 @@ def test_a_slash_opens_a_menu_of_commands_for_keyboard_and_mouse(
     expect(field).to_have_value("/u")
     field.fill("/hel")
     menu.get_by_role("option", name="/help").click()
+    field.press("Enter")  # without the command that it could explain
     output = log(page).locator("pre")
     expect(output).to_contain_text("/model")
     assert "mono" in output.evaluate("element => getComputedStyle(element).fontFamily").lower()

@@ -296,6 +296,7 @@ def test_the_working_folder_is_shown_and_can_be_chosen(
     dialog.get_by_role("button", name="Use this folder").click()
     expect(dialog).to_have_count(0)
     expect(button).to_have_text("my-project")
+    expect(button).to_be_focused()  # as before the dialog
     ask(page, "Make a file")
     expect(log(page).get_by_text("Made it.")).to_be_visible()
     expect(button).to_have_text("my-project")

@@ -109,7 +109,7 @@ def test_the_gateway_is_started_and_stopped_on_the_page(
     page.get_by_role("dialog").get_by_role("button", name="Skip").click()
     expect(unhandled).to_have_count(0)
     page.get_by_role("button", name="Start").click()
-    expect(platforms.get_by_text("connected")).to_be_visible(timeout=60_000)
+    expect(platforms.get_by_role("row", name="local connected")).to_be_visible()
     log = page.get_by_role("region", name="gateway.jsonl")
     expect(log).to_contain_text("info", timeout=60_000)
     nodes = page.get_by_role("region", name="Processes")

@@ -150,7 +150,7 @@ def test_a_chat_says_at_its_start_which_key_it_uses(serve: Any) -> None:
     child.send("hi\r")
     child.expect("Hello.")
     assert "OPENAI_API_KEY" not in child.before
-    child.sendeof()
+    child.send("/quit\r")
     assert wait_for_exit(child) == 0
 
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from support.dashboards import RunningDashboard
 
 # Routes that wait without a thread: streams, and bodies written while they arrive.
-ASYNC_ROUTES = {"/api/live", "/api/uploads", "/api/import", "/api/export", "/openapi.json"}
+ASYNC_ROUTES = {
+    "/api/live", "/api/uploads", "/api/import", "/api/export", "/api/transcriptions",
+    "/openapi.json",
+}  # fmt: skip
 PATHS = ("/api/sessions", "/api/overview", "/api/search?q=hello", "/api/analytics", "/api/health")
 
 

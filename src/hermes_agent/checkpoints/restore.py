@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.checkpoints.git_process import BlobReader
-    from hermes_agent.checkpoints.shadow_repository import FileState, ShadowRepository
+    from hermes_agent.checkpoints.shadow_repository import ShadowRepository, TreeFile
     from hermes_agent.checkpoints.store import CheckpointStore
     from hermes_agent.checkpoints.temporary_files import TemporaryNames
 
@@ -37,8 +37,8 @@ class PathChange(NamedTuple):
     """What turns changed at a path: its state before the first and after the last."""
 
     path: bytes
-    before: FileState | None
-    after: FileState | None
+    before: TreeFile | None
+    after: TreeFile | None
     mode: ModeChange = ModeChange(None, None)
     is_mixed: bool = False  # something else changed it between the turns
 
@@ -59,7 +59,7 @@ class PlannedPath(NamedTuple):
     """A path to restore, and why it is refused."""
 
     change: PathChange
-    current: FileState | None
+    current: TreeFile | None
     problem: str = ""
     may_force: bool = False
 
@@ -213,9 +213,7 @@ class FileRestore:
         problem = review(self._folder / os.fsdecode(item.change.path), self._folder)
         return item._replace(problem=problem, may_force=False) if problem else item
 
-    def _planned(
-        self, change: PathChange, current: Mapping[bytes, FileState]
-    ) -> PlannedPath | None:
+    def _planned(self, change: PathChange, current: Mapping[bytes, TreeFile]) -> PlannedPath | None:
         state = current.get(change.path)
         facts = self._facts(change.path)
         if state is None and facts is not None and not stat.S_ISDIR(facts.st_mode):
@@ -299,7 +297,7 @@ def _replace_link(data: bytes, target: ReplacedFile) -> None:
     _move(target)
 
 
-def _replace_file(data: bytes, target: ReplacedFile, state: FileState, mode: int | None) -> None:
+def _replace_file(data: bytes, target: ReplacedFile, state: TreeFile, mode: int | None) -> None:
     name, temporary, parent = target
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     permissions = 0o777 if state.is_executable else 0o666
@@ -319,7 +317,7 @@ def _replace_file(data: bytes, target: ReplacedFile, state: FileState, mode: int
     _move(target)
 
 
-def _current_mode(name: str, parent: int, state: FileState) -> int | None:
+def _current_mode(name: str, parent: int, state: TreeFile) -> int | None:
     """The permissions of the file that is replaced, with the stored right to execute."""
     try:
         facts = os.stat(name, dir_fd=parent, follow_symlinks=False)

@@ -68,7 +68,7 @@ MAX_UNREADABLE: Final = 20  # files that git refuses before a snapshot fails
 UNPROCESSED: Final = "fatal: Unable to process path "
 
 
-class FileState(NamedTuple):
+class TreeFile(NamedTuple):
     """A file in a tree: its mode of git, and the ID of its content."""
 
     mode: str
@@ -85,7 +85,7 @@ class FileState(NamedTuple):
         return self.mode == "100755"
 
 
-class Snapshot(NamedTuple):
+class FolderSnapshot(NamedTuple):
     """The state of a folder: a tree, and the permissions of its files."""
 
     tree: str
@@ -118,7 +118,7 @@ class ShadowRepository:
 
     # Snapshots
 
-    def take_snapshot(self, files: FolderFiles, *, only_known: bool = False) -> Snapshot:
+    def take_snapshot(self, files: FolderFiles, *, only_known: bool = False) -> FolderSnapshot:
         """Store the state of the folder; *only_known* leaves new files out."""
         index = self._git_folder / "index"
         try:
@@ -132,7 +132,7 @@ class ShadowRepository:
         index.unlink()  # it may be damaged
         return self._take_snapshot(files, only_known=False)
 
-    def _take_snapshot(self, files: FolderFiles, *, only_known: bool) -> Snapshot:
+    def _take_snapshot(self, files: FolderFiles, *, only_known: bool) -> FolderSnapshot:
         index_time = _changed_at(self._git_folder / "index")
         contents = files.listed(self._git, index_time, only_known=only_known)
         if contents.dropped:
@@ -147,7 +147,7 @@ class ShadowRepository:
             if refused is None:
                 break
             paths = [path for path in paths if path != refused]
-        return Snapshot(self._tree_of_index(), contents.modes)
+        return FolderSnapshot(self._tree_of_index(), contents.modes)
 
     def _tree_of_index(self) -> str:
         """The tree of the index; that of an index that has not changed is known."""
@@ -217,14 +217,14 @@ class ShadowRepository:
 
     # Trees
 
-    def states(self, tree: str) -> dict[bytes, FileState]:
+    def states(self, tree: str) -> dict[bytes, TreeFile]:
         """The files of a tree."""
         found = {}
         for record in self._git.run("ls-tree", "-rz", tree).split(b"\0"):
             head, _, path = record.partition(b"\t")
             fields = head.decode().split()
             if len(fields) == 3 and fields[1] == "blob":
-                found[path] = FileState(fields[0], fields[2])
+                found[path] = TreeFile(fields[0], fields[2])
         return found
 
     def changed_paths(self, before: str, after: str) -> list[bytes]:
@@ -236,7 +236,7 @@ class ShadowRepository:
         return [path for path in output.split(b"\0") if path]
 
     def diff(
-        self, before: Mapping[bytes, FileState], after: Mapping[bytes, FileState], limit: int
+        self, before: Mapping[bytes, TreeFile], after: Mapping[bytes, TreeFile], limit: int
     ) -> str:
         """The differences of two sets of files as a unified diff."""
         trees = self._tree_of(before), self._tree_of(after)
@@ -246,7 +246,7 @@ class ShadowRepository:
         cut = len(output) - limit
         return text if cut <= 0 else f"{text}\n[… {cut:,} bytes cut …]\n"
 
-    def _tree_of(self, states: Mapping[bytes, FileState]) -> str:
+    def _tree_of(self, states: Mapping[bytes, TreeFile]) -> str:
         (self._git_folder / COMPARED_INDEX).unlink(missing_ok=True)
         if not states:
             return self._git.run("mktree").decode().strip()

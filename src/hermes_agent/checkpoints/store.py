@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.folder_files import FolderFiles
 from hermes_agent.checkpoints.records import ModeChange
-from hermes_agent.checkpoints.shadow_repository import ShadowRepository, Snapshot
+from hermes_agent.checkpoints.shadow_repository import FolderSnapshot, ShadowRepository
 from hermes_agent.checkpoints.temporary_files import remove_leftovers
 from hermes_core.errors import CheckpointError, FolderTooLargeError
 from hermes_core.paths import FILE_MODE, private_folder
@@ -32,7 +32,7 @@ class OpenCheckpoint(NamedTuple):
     """A checkpoint whose turn runs in this process, its first snapshot, and its lock."""
 
     record: Checkpoint
-    snapshot: Snapshot
+    snapshot: FolderSnapshot
     handle: int
 
 
@@ -87,7 +87,7 @@ class CheckpointStore:
         with self.locked():
             return self.begin_locked(record, self.repository.take_snapshot(self._files))
 
-    def begin_locked(self, record: Checkpoint, snapshot: Snapshot) -> OpenCheckpoint:
+    def begin_locked(self, record: Checkpoint, snapshot: FolderSnapshot) -> OpenCheckpoint:
         """Begin with a state that was stored while the store is locked."""
         is_shared = self._close_interrupted(snapshot)
         record = record._replace(before=snapshot.tree, is_shared=is_shared)
@@ -118,7 +118,7 @@ class CheckpointStore:
         self._marker(record.number).unlink(missing_ok=True)
         return record if record.files else None
 
-    def take_snapshot(self) -> Snapshot:
+    def take_snapshot(self) -> FolderSnapshot:
         """Store the state of the folder, while the store is locked.
 
         In a folder that has become too large, new files are left out.
@@ -129,7 +129,7 @@ class CheckpointStore:
             return self.repository.take_snapshot(self._files, only_known=True)
 
     def _closed(
-        self, record: Checkpoint, before: Snapshot, after: Snapshot, now: float
+        self, record: Checkpoint, before: FolderSnapshot, after: FolderSnapshot, now: float
     ) -> Checkpoint:
         paths = self.repository.changed_paths(record.before, after.tree)
         modes = dict(_mode_changes(before.modes, after.modes, paths))
@@ -152,7 +152,7 @@ class CheckpointStore:
                 self._close_interrupted(self.take_snapshot(), records)
 
     def _close_interrupted(
-        self, snapshot: Snapshot, records: list[Checkpoint] | None = None
+        self, snapshot: FolderSnapshot, records: list[Checkpoint] | None = None
     ) -> bool:
         """Close killed turns; whether another one is running."""
         if records is None:
@@ -166,7 +166,7 @@ class CheckpointStore:
             if self.is_running(record):
                 is_another = True
                 continue
-            closed = self._closed(record, Snapshot(record.before, {}), snapshot, time.time())
+            closed = self._closed(record, FolderSnapshot(record.before, {}), snapshot, time.time())
             if closed.files:
                 self.repository.write(closed._replace(is_interrupted=True))
             else:

@@ -146,7 +146,7 @@ def fit_page(messages: list[SizedMessage]) -> list[SizedMessage]:
     ]
 
 
-class Prompt(NamedTuple):
+class PromptStart(NamedTuple):
     """The beginning of a user message."""
 
     id: int
@@ -154,7 +154,7 @@ class Prompt(NamedTuple):
     text: str
 
 
-def prompts_of(reader: Reader, session_id: str, limit: int) -> list[Prompt]:
+def prompts_of(reader: Reader, session_id: str, limit: int) -> list[PromptStart]:
     """The first user messages of a conversation, in order."""
     rows = [
         row
@@ -162,7 +162,7 @@ def prompts_of(reader: Reader, session_id: str, limit: int) -> list[Prompt]:
         for row in reader.rows(PROMPTS, (row_id, limit))
     ]
     return [
-        Prompt(
+        PromptStart(
             row_id,
             timestamp,
             to_utf8_text(preview(decode_content(content), PROMPT_CHARACTERS)) or "",
@@ -174,7 +174,7 @@ def prompts_of(reader: Reader, session_id: str, limit: int) -> list[Prompt]:
 class TranscriptRepository(Repository):
     """Reading a conversation in pages."""
 
-    def prompts(self, session_id: str, limit: int = MAX_PROMPTS) -> list[Prompt]:
+    def prompts(self, session_id: str, limit: int = MAX_PROMPTS) -> list[PromptStart]:
         """The user messages of the complete conversation, in order, each on one line."""
         return self.engine.read(lambda reader: prompts_of(reader, session_id, limit))
 

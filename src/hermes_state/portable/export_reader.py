@@ -160,8 +160,8 @@ def parse_usage(text: Any) -> AnswerUsage:
         _require(isinstance(fields[name], str), f"{name} is not text")
     for name in AnswerUsage._fields[1:6]:
         _check_count(fields[name], INTEGER_LIMIT, name)
-    _require(isinstance(fields["cost_usd"], float | int | None), "cost_usd is not a number")
-    _require(isinstance(fields["seconds"], float | int), "seconds is not a number")
+    for name, kind in (("cost_usd", float | int | None), ("seconds", float | int)):
+        _require(isinstance(fields[name], kind), f"{name} is not a number")
     return AnswerUsage(**{name: fields[name] for name in AnswerUsage._fields})
 
 

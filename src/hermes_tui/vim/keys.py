@@ -36,7 +36,7 @@ class Mode(Enum):
     NORMAL = "NORMAL"
 
 
-class Change(NamedTuple):
+class TextEdit(NamedTuple):
     """What a key does: replace `[start:end]` by *text*, and put the cursor somewhere."""
 
     cursor: int
@@ -90,7 +90,7 @@ class VimKeys:
         self._found = ("", "")
         self._inserting: InsertedText | None = None
         self._last_change = ("", "")  # keys, and what was typed after them
-        self._commands: dict[str, Callable[[str, int, int], Change | None]] = {
+        self._commands: dict[str, Callable[[str, int, int], TextEdit | None]] = {
             "i": lambda text, cursor, _count: self._insert(text, cursor),
             "a": lambda text, cursor, _count: self._insert(
                 text, min(cursor + 1, line_end(text, cursor))
@@ -103,7 +103,7 @@ class VimKeys:
             ),
             "p": lambda text, cursor, count: self._put(text, cursor, count, is_before=False),
             "P": lambda text, cursor, count: self._put(text, cursor, count, is_before=True),
-            "u": lambda _text, cursor, _count: Change(cursor, command="undo"),
+            "u": lambda _text, cursor, _count: TextEdit(cursor, command="undo"),
             "~": self._swap_case,
             "J": self._join,
             ".": self._repeat_change,
@@ -117,7 +117,7 @@ class VimKeys:
         """Return to insert mode, for a new input."""
         self.mode, self._pending, self._inserting = Mode.INSERT, Pending(), None
 
-    def press(self, key: str, text: str, cursor: int) -> Change | None:
+    def press(self, key: str, text: str, cursor: int) -> TextEdit | None:
         """What a key does; None if the input handles it as without vim keys."""
         if key == "escape":
             return self._escape(text, cursor)
@@ -129,10 +129,10 @@ class VimKeys:
         pending.keys += key
         change = self._read(key, text, cursor)
         if change is None and self._is_incomplete(key):
-            return Change(cursor)
+            return TextEdit(cursor)
         self._pending = Pending()
         if change is None:
-            return Change(cursor)
+            return TextEdit(cursor)
         if change.is_edit and not self.is_inserting() and key != ".":
             self._last_change = (pending.keys, "")
         if self.is_inserting():
@@ -147,10 +147,10 @@ class VimKeys:
         pending = self._pending
         return bool(pending.prefix or pending.count.endswith(key) or pending.operator == key)
 
-    def _escape(self, text: str, cursor: int) -> Change:
+    def _escape(self, text: str, cursor: int) -> TextEdit:
         self._pending = Pending()
         if self.mode is Mode.NORMAL:
-            return Change(cursor)
+            return TextEdit(cursor)
         self.mode = Mode.NORMAL
         inserting, self._inserting = self._inserting, None
         if inserting is not None:
@@ -159,11 +159,11 @@ class VimKeys:
             if text.startswith(before) and text.endswith(after) and len(text) >= size:
                 typed = text[len(before) : len(text) - len(after)]
                 self._last_change = (inserting.keys, typed)
-        return Change(clamp(text, max(cursor - 1, line_start(text, cursor))))
+        return TextEdit(clamp(text, max(cursor - 1, line_start(text, cursor))))
 
     # Reading a command
 
-    def _read(self, key: str, text: str, cursor: int) -> Change | None:
+    def _read(self, key: str, text: str, cursor: int) -> TextEdit | None:
         """Read one more key; the change if the command is complete."""
         pending = self._pending
         if pending.prefix:
@@ -194,7 +194,7 @@ class VimKeys:
             return False
         return True
 
-    def _command(self, key: str, text: str, cursor: int) -> Change | None:
+    def _command(self, key: str, text: str, cursor: int) -> TextEdit | None:
         pending = self._pending
         if key in ";,":
             return self._find_again(text, cursor, is_reverse=key == ",")
@@ -204,29 +204,29 @@ class VimKeys:
         command = None if pending.operator else self._commands.get(key)
         return command(text, cursor, pending.times) if command is not None else None
 
-    def _with_prefix(self, prefix: str, key: str, text: str, cursor: int) -> Change | None:
+    def _with_prefix(self, prefix: str, key: str, text: str, cursor: int) -> TextEdit | None:
         pending = self._pending
         pending.prefix = ""
         if prefix == "r":
             end = cursor + pending.times
             if pending.operator or end > line_end(text, cursor):
-                return Change(cursor)
-            return Change(end - 1, cursor, end, key * pending.times)
+                return TextEdit(cursor)
+            return TextEdit(end - 1, cursor, end, key * pending.times)
         if prefix == "g":
             motion = Motion(line_number(text, int(pending.count or 1)), is_lines=True)
-            return self._move(text, cursor, motion) if key == "g" else Change(cursor)
+            return self._move(text, cursor, motion) if key == "g" else TextEdit(cursor)
         if prefix in "ia":
             found = text_object(text, cursor, prefix, key)
-            return Change(cursor) if found is None else self._operate(text, cursor, found)
+            return TextEdit(cursor) if found is None else self._operate(text, cursor, found)
         self._found = (prefix, key)
         return self._move(
             text, cursor, find_character(text, cursor, prefix, key, self._pending.times)
         )
 
-    def _find_again(self, text: str, cursor: int, *, is_reverse: bool) -> Change:
+    def _find_again(self, text: str, cursor: int, *, is_reverse: bool) -> TextEdit:
         key, character = self._found
         if not key:
-            return Change(cursor)
+            return TextEdit(cursor)
         key = key.swapcase() if is_reverse else key
         # `t` stops before the character that it has found already.
         begin = cursor + {"t": 1, "T": -1}.get(key, 0)
@@ -235,7 +235,7 @@ class VimKeys:
 
     # Motions and operators
 
-    def _move_by(self, key: str, text: str, cursor: int) -> Change:
+    def _move_by(self, key: str, text: str, cursor: int) -> TextEdit:
         pending = self._pending
         is_on_word = cursor < len(text) and not text[cursor].isspace()
         if pending.operator == "c" and key in "wW" and is_on_word:
@@ -244,78 +244,78 @@ class VimKeys:
         else:
             motion = MOTIONS[key](text, cursor, pending.times)
         if motion is None and not pending.operator:
-            return Change(cursor, command="later" if key == "j" else "earlier")
+            return TextEdit(cursor, command="later" if key == "j" else "earlier")
         if motion is not None and pending.operator and key in "wW" and not motion.is_inclusive:
             motion = Motion(_without_line_break(text, cursor, motion.target))
         return self._move(text, cursor, motion)
 
-    def _move(self, text: str, cursor: int, motion: Motion | None) -> Change:
+    def _move(self, text: str, cursor: int, motion: Motion | None) -> TextEdit:
         """Move the cursor, or apply the operator to what lies between."""
         if motion is None:
-            return Change(cursor)
+            return TextEdit(cursor)
         if not self._pending.operator:
-            return Change(motion.target)
+            return TextEdit(motion.target)
         start, end = sorted((cursor, motion.target))
         if motion.is_lines:
             return self._operate(text, cursor, lines_around(text, start, end))
         end += motion.is_inclusive
         return self._operate(text, cursor, TextRange(start, min(end, len(text))))
 
-    def _operate(self, text: str, cursor: int, part: TextRange) -> Change:
+    def _operate(self, text: str, cursor: int, part: TextRange) -> TextEdit:
         operator = self._pending.operator
         self._register = text[part.start : part.end]
         self._is_register_lines = part.is_lines
         if operator == "y":
-            return Change(cursor if part.is_lines else part.start)
+            return TextEdit(cursor if part.is_lines else part.start)
         if operator == "c":
             self.mode = Mode.INSERT
-            return Change(part.start, part.start, part.end)
+            return TextEdit(part.start, part.start, part.end)
         if not part.is_lines:
-            return Change(part.start, part.start, part.end)
+            return TextEdit(part.start, part.start, part.end)
         start, end = part.start, part.end
         if end < len(text):
             end += 1
         elif start > 0:
             start -= 1
         left = text[:start] + text[end:]
-        return Change(first_text(left, min(start, len(left))), start, end)
+        return TextEdit(first_text(left, min(start, len(left))), start, end)
 
     # Commands
 
-    def _insert(self, _text: str, cursor: int) -> Change:
+    def _insert(self, _text: str, cursor: int) -> TextEdit:
         self.mode = Mode.INSERT
-        return Change(cursor)
+        return TextEdit(cursor)
 
-    def _open(self, _text: str, place: int, *, after: bool) -> Change:
+    def _open(self, _text: str, place: int, *, after: bool) -> TextEdit:
         self.mode = Mode.INSERT
-        return Change(place + after, place, place, "\n")
+        return TextEdit(place + after, place, place, "\n")
 
-    def _put(self, text: str, cursor: int, count: int, *, is_before: bool) -> Change:
+    def _put(self, text: str, cursor: int, count: int, *, is_before: bool) -> TextEdit:
         if not self._register:
-            return Change(cursor)
+            return TextEdit(cursor)
         if self._is_register_lines:
             lines = "\n".join([self._register] * count)
             if is_before:
                 start = line_start(text, cursor)
-                return Change(start, start, start, f"{lines}\n")
+                return TextEdit(start, start, start, f"{lines}\n")
             end = line_end(text, cursor)
-            return Change(end + 1, end, end, f"\n{lines}")
+            return TextEdit(end + 1, end, end, f"\n{lines}")
         place = cursor if is_before else min(cursor + 1, line_end(text, cursor))
         added = self._register * count
-        return Change(place + len(added) - 1, place, place, added)
+        return TextEdit(place + len(added) - 1, place, place, added)
 
-    def _swap_case(self, text: str, cursor: int, count: int) -> Change:
+    def _swap_case(self, text: str, cursor: int, count: int) -> TextEdit:
         end = min(cursor + count, line_end(text, cursor))
-        return Change(end, cursor, end, text[cursor:end].swapcase())
+        return TextEdit(end, cursor, end, text[cursor:end].swapcase())
 
-    def _join(self, text: str, cursor: int, _count: int) -> Change:
+    def _join(self, text: str, cursor: int, _count: int) -> TextEdit:
         end = line_end(text, cursor)
         if end == len(text):
-            return Change(cursor)
+            return TextEdit(cursor)
         following = first_text(text, end + 1)
-        return Change(end, end, following, " ")
+        return TextEdit(end, end, following, " ")
 
-    def _repeat_change(self, text: str, cursor: int, _count: int) -> Change:
+    def _repeat_change(self, text: str, cursor: int, _count: int) -> TextEdit:
         """Apply the keys of the last change again."""
         (keys, typed), self._pending = self._last_change, Pending()
         after, place = text, cursor
@@ -328,7 +328,7 @@ class VimKeys:
             change = self._escape(after, place + len(typed))
             place = change.cursor
         self._last_change = (keys, typed)
-        return Change(place, 0, len(text), after) if after != text else Change(cursor)
+        return TextEdit(place, 0, len(text), after) if after != text else TextEdit(cursor)
 
 
 def _without_line_break(text: str, cursor: int, target: int) -> int:

@@ -84,7 +84,7 @@ def test_a_file_never_replaces_a_built_in_command(hermes_home: Path) -> None:
     names = [item.name for item in slash_commands.all_commands()]
     assert names.count("help") == 1
     assert names[-1] == "mine"
-    assert slash_commands.find("help").help == "list commands"
+    assert slash_commands.find("help").help.startswith("list commands")
 
 
 def test_the_nearest_trusted_file_takes_precedence(hermes_home: Path, tmp_path: Path) -> None:

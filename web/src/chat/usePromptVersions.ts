@@ -17,9 +17,11 @@ export function usePromptVersions(
   const { call, connection, state } = conversation;
   const [versions, setVersions] = useState(NONE);
   const stored = state.info?.stored_session_id;
+  // A short turn may start and end between two renderings, so that only its prompt tells of it.
+  const lastPrompt = state.items.reduce((last, one) => (one.kind === "user" && one.messageId) || last, 0);
 
   useEffect(() => {
-    if (!stored || connection !== "open" || state.isRunning) return;
+    if (!stored || connection !== "open" || state.isRunning || !lastPrompt) return;
     let isCurrent = true;
     call<{ prompts: PromptVersions[] }>("session.versions").then(
       ({ prompts }) => {
@@ -30,6 +32,6 @@ export function usePromptVersions(
     return () => {
       isCurrent = false;
     };
-  }, [stored, connection, state.isRunning, call]);
+  }, [stored, connection, state.isRunning, lastPrompt, call]);
   return versions;
 }
