@@ -97,8 +97,14 @@ def test_an_approval_shows_the_risky_line_the_rule_and_takes_a_reason(
     expect(question.get_by_text("this exact command")).to_be_visible()
     expect(question.get_by_role("button", name="Allow once")).to_be_in_viewport()
     question.get_by_role("button", name="Deny with a reason").click()
-    question.get_by_role("textbox", name="Reason, for the agent").fill("keep it")
-    question.get_by_role("textbox", name="Reason, for the agent").press("Enter")
+    reason = question.get_by_role("textbox", name="Reason, for the agent")
+    expect(reason).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(reason).to_have_count(0)
+    question.get_by_role("button", name="Deny with a reason").click()
+    expect(reason).to_be_focused()
+    page.keyboard.type("keep it")
+    page.keyboard.press("Enter")
     expect(log(page).get_by_text("Understood.")).to_be_visible()
     tool = log(page).locator("details").first
     tool.locator("summary").click()
@@ -197,6 +203,29 @@ def test_a_terminal_conversation_is_continued(
     expect(log(page).get_by_text("We spoke of bees.")).to_be_visible()
     texts = [row["content"] for row in db.get_messages("bees")]
     assert texts[-2:] == ["What did we speak of?", "We spoke of bees."]
+
+
+def test_an_opened_conversation_and_a_new_prompt_show_the_end(
+    set_model_steps: Callable[[str], str], page: Page, db: SessionDB
+) -> None:
+    set_model_steps("[]")  # the model echoes
+    for name in ("bees", "wasps"):
+        db.create_session(name, "cli", is_owned=False)
+        for number in range(30):
+            db.append_message(name, "user", f"Prompt {number} of {name}")
+            db.append_message(name, "assistant", f"Answer {number} of {name}")
+    page.goto("/chat/bees")
+    expect(log(page).get_by_text("Answer 29 of bees")).to_be_in_viewport()
+    to_start = "(element) => { element.scrollTop = 0; }"
+    log(page).evaluate(to_start)
+    expect(page.get_by_role("button", name="Jump to latest message")).to_be_visible()
+    recent = page.get_by_role("navigation", name="Recent conversations")
+    recent.get_by_role("link", name="wasps").click()
+    expect(log(page).get_by_text("Answer 29 of wasps")).to_be_in_viewport()
+    log(page).evaluate(to_start)
+    expect(page.get_by_role("button", name="Jump to latest message")).to_be_visible()
+    ask(page, "And hornets?")
+    expect(log(page).get_by_text("You said: And hornets?")).to_be_in_viewport()
 
 
 def test_files_are_sent_with_the_answer(

@@ -195,7 +195,7 @@ export function addImages(state: Conversation, images: string[]): Conversation {
 export function addNote(state: Conversation, text: string, rest: Partial<NoteItem> = {}): Conversation {
   const base = { notice: null, tone: "plain", isOutput: false } as const;
   const note: NoteItem = { kind: "note", key: nextKey(state.items), text, ...base, ...rest };
-  return { ...state, items: [...state.items, note] };
+  return { ...state, items: addBeforeQueued(state.items, note) };
 }
 
 function showStatus(state: Conversation, payload: Payload): Conversation {
@@ -223,7 +223,7 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
   "steer.read": (state) => ({ ...state, items: markFirstQueuedRead(state.items) }),
   "tool.start": (state, payload) => ({
     ...state,
-    items: [...endStreaming(state.items), toolItem(state.items, payload)],
+    items: addBeforeQueued(endStreaming(state.items), toolItem(state.items, payload)),
   }),
   "tool.output": (state, payload) =>
     updateTool(state, payload, (tool) => ({ ...tool, output: tool.output + toText(payload.text) })),
@@ -247,21 +247,31 @@ function startTurn(state: Conversation, text: string): Conversation {
   const rest = [...state.items];
   const index = rest.findIndex((one) => one.kind === "user" && one.isQueued && one.text === text);
   if (index >= 0) rest.splice(index, 1);
-  return { ...state, items: [...rest, userItem(rest, text)], isRunning: true, status: "" };
+  return { ...state, items: addBeforeQueued(rest, userItem(rest, text)), isRunning: true, status: "" };
 }
 
 function appendToAnswer(state: Conversation, text: string, reasoning: string): Conversation {
-  const last = state.items.at(-1);
+  const index = state.items.findLastIndex((one) => !isQueued(one));
+  const last = state.items[index];
   if (last?.kind !== "answer" || !last.isStreaming) {
     const item = { ...answerItem(state.items, text), reasoning };
-    return { ...state, items: [...state.items, item], status: "" };
+    return { ...state, items: addBeforeQueued(state.items, item), status: "" };
   }
   const item = { ...last, text: last.text + text, reasoning: last.reasoning + reasoning };
-  return { ...state, items: [...state.items.slice(0, -1), item], status: "" };
+  return { ...state, items: state.items.with(index, item), status: "" };
+}
+
+function isQueued(item: Item): boolean {
+  return item.kind === "user" && item.isQueued;
+}
+
+/** Add output of the turn; queued messages stay at the end, where they do not split an answer. */
+function addBeforeQueued(items: Item[], item: Item): Item[] {
+  return items.toSpliced(items.findLastIndex((one) => !isQueued(one)) + 1, 0, item);
 }
 
 function completeTurn(state: Conversation, payload: Payload): Conversation {
-  const items = endStreaming(state.items).filter((one) => one.kind !== "user" || !one.isQueued);
+  const items = endStreaming(state.items).filter((one) => !isQueued(one));
   const ended = { isRunning: false, endedTurns: state.endedTurns + 1, questions: [], status: "" };
   const done = { ...state, items, ...ended, returnedText: toText(payload.unread) };
   if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
@@ -415,9 +425,9 @@ function toolItem(items: Item[], payload: Payload): ToolItem {
   };
 }
 
-/** The next key; items are only appended, so it is one more than the last. */
+/** A key that no item has. */
 function nextKey(items: Item[]): string {
-  return String(Number(items.at(-1)?.key ?? 0) + 1);
+  return String(items.reduce((highest, one) => Math.max(highest, Number(one.key)), 0) + 1);
 }
 
 function toText(value: unknown): string {

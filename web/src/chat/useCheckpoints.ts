@@ -46,10 +46,11 @@ export function useCheckpoints(conversation: ReturnType<typeof useConversation>)
     [call],
   );
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a short turn may start and end between two renderings
   useEffect(() => {
     if (!stored) setCheckpoints([]);
     else if (connection === "open" && !state.isRunning) void reload();
-  }, [stored, connection, state.isRunning, reload]);
+  }, [stored, connection, state.isRunning, state.endedTurns, reload]);
 
   return { checkpoints, reload };
 }

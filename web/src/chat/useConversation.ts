@@ -145,7 +145,11 @@ export function useConversation(
   );
 
   const call = useCallback(async <T>(method: string, params: Record<string, unknown> = {}): Promise<T> => {
-    if (!rpc.current || !live.current) throw new Error("No conversation is open.");
+    if (!rpc.current || !live.current) {
+      throw new Error(
+        stored.current ? "Not connected to the server. Try again when it is back." : "No conversation is open.",
+      );
+    }
     return rpc.current.call<T>(method, { session_id: live.current, ...params });
   }, []);
 

@@ -120,6 +120,21 @@ describe("a message sent during a turn", () => {
     expect(state.items.filter((one) => one.kind === "user" && one.text === "and then?")).toHaveLength(1);
   });
 
+  it("does not split the answer that is being written", () => {
+    const writing = applyEvent(running, event("message.delta", { text: "```\nfirst" }));
+    const state = applyEvents(
+      [event("message.delta", { text: "\nsecond\n```" }), event("tool.start", { tool_id: "t", name: "terminal" })],
+      addQueuedMessage(writing, "and then?"),
+    );
+    expect(state.items).toMatchObject([
+      { text: "go" },
+      { kind: "answer", text: "```\nfirst\nsecond\n```" },
+      { kind: "tool" },
+      { text: "and then?", isQueued: true },
+    ]);
+    expect(new Set(state.items.map((one) => one.key)).size).toBe(4);
+  });
+
   it("goes back to the composer if it was not read", () => {
     const state = applyEvent(
       addQueuedMessage(running, "late"),

@@ -105,13 +105,16 @@ interface TextFormProps {
 
 function TextForm({ label, value, submit, onSubmit, onClose }: TextFormProps) {
   const [text, setText] = useState(value);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const send = (event: FormEvent | KeyboardEvent) => {
     event.preventDefault();
     onSubmit(text.trim());
     onClose();
   };
-  const sendOnEnter = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && !event.shiftKey && text.trim()) send(event);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape") onClose();
+    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && text.trim()) send(event);
   };
   return (
     <form onSubmit={send}>
@@ -122,11 +125,11 @@ function TextForm({ label, value, submit, onSubmit, onClose }: TextFormProps) {
           autosize
           minRows={1}
           maxRows={6}
-          onKeyDown={sendOnEnter}
+          onKeyDown={onKeyDown}
           aria-label={label}
           placeholder={label}
           value={text}
-          data-autofocus
+          ref={field}
           onChange={(event) => setText(event.currentTarget.value)}
         />
         <Button type="submit" size="xs" disabled={!text.trim()}>

@@ -85,16 +85,17 @@ export function Composer({ conversation, model }: Props) {
     event.preventDefault();
     void addFiles([...event.clipboardData.files]);
   };
+  const stop = () => void conversation.call("session.interrupt").catch(showError);
   const onKeyDown = (event: KeyboardEvent) => {
     if (menu.handleKey(event)) return;
-    if (event.key === "Escape" && isRunning) void conversation.call("session.interrupt");
+    if (event.key === "Escape" && isRunning) stop();
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     void send("steer");
   };
   const removeFile = async (file: Attachment) => {
     setFiles(files.filter((one) => one !== file));
-    if (file.isImage) await conversation.call("image.detach", { name: file.attachedName });
+    if (file.isImage) await conversation.call("image.detach", { name: file.attachedName }).catch(showError);
   };
 
   return (
@@ -171,13 +172,7 @@ export function Composer({ conversation, model }: Props) {
               </>
             )}
             {isRunning ? (
-              <Button
-                size="xs"
-                color="red"
-                variant="light"
-                leftSection={<Square size={12} />}
-                onClick={() => void conversation.call("session.interrupt")}
-              >
+              <Button size="xs" color="red" variant="light" leftSection={<Square size={12} />} onClick={stop}>
                 {texts.stop}
               </Button>
             ) : (

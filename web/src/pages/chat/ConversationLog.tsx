@@ -32,6 +32,9 @@ export function ConversationLog({ items, isRunning, status, empty, handlers, ver
   const turns = useMemo(() => turnEnds(items), [items]);
   const lastPrompt = items.findLast((one) => one.kind === "user" && !one.isQueued)?.key;
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another conversation and a new prompt are read from their end
+  useLayoutEffect(() => setAtEnd(true), [lastPrompt]);
+
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever something was added
   useLayoutEffect(() => {
     if (isAtEnd) scrollToEnd(scroll.current);
