@@ -49,6 +49,8 @@ export function useConversation(
   const [state, setState] = useState<Conversation>(EMPTY_CONVERSATION);
   const [connection, setConnection] = useState<RpcState>("connecting");
   const [problem, setProblem] = useState<Error | null>(null);
+  // `count` changes when the user opens another conversation, not when this one moves to another id.
+  const [opened, setOpened] = useState({ count: 0, id: storedId });
   const rpc = useRef<RpcClient | null>(null);
   const live = useRef<string | null>(null);
   const stored = useRef<string | undefined>(undefined);
@@ -66,7 +68,9 @@ export function useConversation(
     stored.current = found.stored_session_id;
     setProblem(null);
     setState((before) => (isOtherSession ? openConversation(found) : reopenConversation(before, found)));
-    if (isOtherSession) onMovedRef.current(found.stored_session_id);
+    if (!isOtherSession) return;
+    setOpened(({ count }) => ({ count, id: found.stored_session_id }));
+    onMovedRef.current(found.stored_session_id);
   }, []);
 
   /** Open a stored conversation; concurrent callers share one request. */
@@ -117,6 +121,7 @@ export function useConversation(
     const before = live.current;
     live.current = null;
     setState(EMPTY_CONVERSATION);
+    setOpened(({ count }) => ({ count: count + 1, id: storedId }));
     setProblem(null);
     if (before) void rpc.current?.call("session.close", { session_id: before, unless_running: true }).catch(() => {});
     opening.current = null;
@@ -232,6 +237,7 @@ export function useConversation(
   const clearReturnedText = useCallback(() => setState((now) => ({ ...now, returnedText: "" })), []);
   return {
     state,
+    opened,
     connection,
     problem,
     send,

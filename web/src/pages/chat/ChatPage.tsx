@@ -115,7 +115,7 @@ export default function ChatPage() {
           />
         ))}
         <TodoPanel conversation={conversation} />
-        <Composer conversation={conversation} model={model} />
+        <Composer key={conversation.opened.count} conversation={conversation} model={model} />
       </section>
     </div>
   );

@@ -2,6 +2,7 @@ import { ActionIcon, Button, FileButton, Group, Text, Textarea, Tooltip } from "
 import { notifications } from "@mantine/notifications";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { readDraft, writeDraft } from "@/chat/drafts";
 import type { SendMode, useConversation } from "@/chat/useConversation";
 import { errorMessage, showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
@@ -21,7 +22,8 @@ interface Props {
 /** The input for messages and attachments. */
 export function Composer({ conversation, model }: Props) {
   const texts = useTexts().chat;
-  const [text, setText] = useState("");
+  const draftId = conversation.opened.id;
+  const [text, setText] = useState(() => readDraft(draftId));
   const [files, setFiles] = useState<Attachment[]>([]);
   const [isDropping, setDropping] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -31,6 +33,13 @@ export function Composer({ conversation, model }: Props) {
   useEffect(() => {
     if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone the keyboard would cover the page
   }, []);
+
+  const writtenTo = useRef(draftId);
+  useEffect(() => {
+    if (writtenTo.current !== draftId) writeDraft(writtenTo.current, ""); // the conversation got another id
+    writtenTo.current = draftId;
+    writeDraft(draftId, text);
+  }, [draftId, text]);
 
   useEffect(() => {
     if (!returnedText) return;
