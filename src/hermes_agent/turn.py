@@ -22,7 +22,7 @@ from hermes_agent.answer_problems import (
 )
 from hermes_agent.context.compaction import is_due
 from hermes_agent.context.repair import lost_result
-from hermes_agent.context.window import estimate_tokens, message_tokens, tokens_in
+from hermes_agent.context.window import estimate_tokens, last_place, message_tokens, tokens_in
 from hermes_agent.costs import UsageMeter
 from hermes_agent.events import (
     Failed,
@@ -272,9 +272,9 @@ class Turn:
     def _free_up_context(self, request: ModelRequest, number: int) -> Generator[Event, None, bool]:
         """Free up context; whether the next request is shorter than *request*."""
         notice = self._deps.window.free_up()
-        since = len(self.messages) - self.prompt_index
+        prompt = self.messages[self.prompt_index]
         self.messages = self._deps.store.history()
-        self.prompt_index = len(self.messages) - since
+        self.prompt_index = last_place(prompt, self.messages)
         if self.prompt_index < 0:  # the prompt itself was summarized
             self._plugin_context, self.prompt_index = "", 0
         if estimate_tokens(self._request(request.tools, number)) >= estimate_tokens(request):

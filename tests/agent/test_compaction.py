@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.context.carried_facts import SUMMARY_HEADING
 from hermes_agent.context.compaction import Compacted, is_due, split
-from hermes_agent.events import Failed, FailureKind, Notice
+from hermes_agent.events import Failed, FailureKind, Notice, TurnFinished
 from hermes_agent.providers.openai_compatible import OpenAICompatible
+from hermes_agent.providers.scripted import ModelScript, ScriptStep
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.base import Tool
 from hermes_agent.tools.todo import todo_tool
 from support.waiting import act_when
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
+    from hermes_core.json_values import JsonObject
 
 LONG = "x" * 400
 
@@ -177,3 +180,52 @@ def test_a_long_conversation_keeps_files_wishes_and_open_steps(scene: Scene) -> 
     assert f"wish {number - 1}: " in context  # the newest that leave the context
     assert f"wish {number}: " not in context
     assert len(scene.db.get_messages(agent.session_id, include_inactive=True)) > 300
+
+
+class SummarizingServer(ScriptServer):
+    """A model that answers requests for a summary with one, and others by its script."""
+
+    def next_step(self, body: JsonObject) -> tuple[int, ScriptStep]:
+        if "leaves your context" in str(body["messages"]).rpartition("'role': 'user'")[2]:
+            return 1000 + len(self.requests), ScriptStep(say="Some files are written.")
+        return super().next_step(body)
+
+
+def test_a_single_long_turn_is_compacted_and_keeps_its_prompt(scene: Scene) -> None:
+    """The results are short, the arguments long: only a summary frees up context."""
+    calls = [
+        f"{{calls: [{{name: write_file, arguments: {{path: f{number}, content: {LONG * 5}}}}}]}}"
+        for number in range(30)
+    ]
+    script = ModelScript.parse(f"steps: [{', '.join(calls)}, {{say: Done.}}]")
+    prompt = f"write 30 files {'with care ' * 300}and no red ink"
+    with SummarizingServer(script) as server:
+        provider = OpenAICompatible("m", server.base_url, window=8_000)
+        scene.answers["pre_llm_call"] = lambda **_fields: {"context": "It is raining."}
+        agent = scene.with_providers([provider], file_tool())
+        answer = list(agent.turn(prompt))[-1]
+        sizes = [len(str(request["messages"])) // 4 for request in server.requests]
+        last = server.requests[-1]["messages"]
+    assert isinstance(answer, TurnFinished)
+    assert not answer.error
+    assert max(sizes) < 8_500
+    assert last[2]["role"] == "user"
+    assert last[2]["content"].startswith(prompt)
+    assert "It is raining." in last[2]["content"]
+    assert "Some files are written." in last[1]["content"]
+    assert "- f0\n" in last[1]["content"]
+    called = [call["id"] for message in last for call in message.get("tool_calls", ())]
+    answered = [message["tool_call_id"] for message in last if message["role"] == "tool"]
+    assert called == answered
+
+
+def test_a_summary_that_was_cut_off_says_so_to_the_model(scene: Scene) -> None:
+    steps = "steps: [{say: a1}, {say: a2}, {say: a3}, {say: They want, finish: length}]"
+    provider = OpenAICompatible("m", scene.server(steps).base_url, window=700)
+    agent = scene.with_providers([provider])
+    for number in range(3):
+        list(agent.turn(f"{number} {LONG}"))
+    assert isinstance(agent.compress(), Compacted)
+    list(agent.turn("and now?"))
+    context = scene.servers[0].requests[-1]["messages"][1]["content"]
+    assert context.startswith(f"{SUMMARY_HEADING}They want\n\n[The summary is cut off here")

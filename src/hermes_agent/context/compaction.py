@@ -6,14 +6,17 @@ last messages in full; the rest of the history stays searchable and readable.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.answer_problems import LENGTH_REASON
 from hermes_agent.context.carried_facts import SUMMARY_HEADING, carried_facts
 from hermes_agent.context.profiles import profile_for
 from hermes_agent.context.repair import repaired
 from hermes_agent.context.window import (
     estimate_tokens,
     max_result_characters,
+    message_tokens,
     newest_that_fit,
     reserve,
     tokens_in,
@@ -31,9 +34,9 @@ if TYPE_CHECKING:
     from hermes_agent.turn_control import Cancel
 
 TAIL_SHARE: Final = 0.2  # of the window: messages kept in full
-CHARACTERS_PER_TOKEN: Final = 4  # approximate
 MIN_MESSAGES: Final = 4
 MAX_RESULT_CHARACTERS: Final = 2000  # of a tool result in a transcript
+CUT_OFF: Final = "\n\n[The summary is cut off here.]"
 SUMMARY_TASK: Final = """\
 The conversation above leaves your context{kept}. Write what you need to continue it, exactly and \
 completely, without greetings and without calling tools, in these sections; leave out empty ones:
@@ -87,23 +90,35 @@ def compact(
     if isinstance(answer, Failed):
         return answer
     facts = carried_facts(store.everything(), tail, window)
-    summary: Message = {"role": "user", "content": f"{SUMMARY_HEADING}{answer.text}{facts}"}
+    text = answer.text
+    if answer.finish_reason == LENGTH_REASON:
+        text += CUT_OFF
+    summary: Message = {"role": "user", "content": f"{SUMMARY_HEADING}{text}{facts}"}
     after = store.replace_active([summary, *tail])
     return Compacted(len(messages), after, answer.text, answer.usage)
 
 
 def split(messages: list[Message], window: int) -> tuple[list[Message], list[Message]]:
-    """The messages to summarize and those to keep; the latter start with a user message."""
-    budget = int(TAIL_SHARE * window * CHARACTERS_PER_TOKEN)
-    start = len(messages)
-    size = 0
-    for position in range(len(messages) - 1, -1, -1):
-        size += len(str(messages[position].get("content") or ""))
-        if size > budget and start < len(messages):
-            break
-        if messages[position].get("role") == "user":
-            start = position
-    return messages[:start], messages[start:]
+    """The messages to summarize and those to keep; the latter start with a user message.
+
+    Of an exchange that is too long to be kept, the prompt and the last steps are.
+    """
+    budget = int(TAIL_SHARE * window)
+    prompts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
+    tokens = list(accumulate(map(message_tokens, reversed(messages))))[::-1]  # from each to the end
+    start = next((place for place in prompts if tokens[place] <= budget), len(messages))
+    if start < len(messages) or not prompts:
+        return messages[:start], messages[start:]
+    last = prompts[-1]
+    steps = [
+        place
+        for place, each in enumerate(messages)
+        if place > last + 1 and each.get("role") == "assistant"
+    ]
+    fitting = [place for place in steps if tokens[place] <= budget] or steps[-1:]
+    if not fitting:
+        return messages[:last], messages[last:]
+    return messages[: fitting[0]], [messages[last], *messages[fitting[0] :]]
 
 
 class _SummaryTask(NamedTuple):

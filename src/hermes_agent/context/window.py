@@ -98,6 +98,15 @@ def newest_that_fit(messages: list[Message], tokens: int) -> list[Message]:
     return [messages[0], *reversed(tail)]
 
 
+def last_place(prompt: Message, messages: list[Message]) -> int:
+    """The last place of a prompt among messages that were read again; -1 if it is not there."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.get("role") == "user" and message.get("content") == prompt.get("content"):
+            return place
+    return -1
+
+
 SUMMARIZED_NOTICE: Final = (
     "Older messages were summarized to free up context; the history keeps them all."
 )
