@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.server
 import json
+import socket
 import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -168,10 +170,75 @@ def test_this_machine_is_not_reached_unless_it_is_allowed(
         "http://u:p@example.org/",
         "http://",
         "http://a:b/",
+        "http://127.0.0.1/a\x7fb",
+        "http://127.0.0.1/a\0b",
+        f"http://127.0.0.1/{'a' * 70_000}",
     ],
 )
 def test_other_urls_are_refused(fetch: Callable[..., dict[str, Any]], url: str) -> None:
     assert fetch(url)["error"]
+
+
+@pytest.mark.parametrize("charset", ["hex", "idna", "undefined", "none-such"])
+def test_a_page_with_an_unusable_encoding_is_read_as_utf_8(
+    site: Site, fetch: Callable[..., dict[str, Any]], charset: str
+) -> None:
+    kind = {"Content-Type": f"text/plain; charset={charset}"}
+    site.answers["/x"] = (200, kind, "tëa".encode())
+    assert fetch(site.url("/x"))["text"] == "tëa"
+
+
+@pytest.mark.parametrize("kind", ["", "application/yaml", "application/toml"])
+def test_text_is_read_also_under_less_common_types(
+    site: Site, fetch: Callable[..., dict[str, Any]], kind: str
+) -> None:
+    site.answers["/x"] = (200, {"Content-Type": kind}, b"tea: green")
+    assert fetch(site.url("/x"))["text"] == "tea: green"
+
+
+def test_a_redirect_to_what_is_no_url_is_said(
+    site: Site, fetch: Callable[..., dict[str, Any]]
+) -> None:
+    site.answers["/x"] = (302, {"Location": "http://[tea"}, b"")
+    assert "redirects to 'http://[tea', which is not a URL" in fetch(site.url("/x"))["error"]
+
+
+@contextmanager
+def slow_server(received: Callable[[], object] = lambda: None) -> Iterator[str]:
+    """A server that sends its headers byte by byte, for ten seconds."""
+    is_over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with listener.accept()[0] as connection, suppress(OSError):
+                connection.recv(10_000)
+                received()
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                for _ in range(200):
+                    if is_over.wait(0.05):
+                        return
+                    connection.sendall(b"a")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        is_over.set()
+        thread.join()
+
+
+def test_slow_headers_count_towards_the_time_limit(
+    fetch: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_agent.tools.web.fetch.MAX_SECONDS", 1.0)
+    with slow_server() as url:
+        assert fetch(url)["error"] == "127.0.0.1 is too slow: not read within 1 s."
+
+
+def test_a_stopped_turn_does_not_wait_for_a_slow_server(tmp_path: Path) -> None:
+    call = context(tmp_path)
+    (tool,) = WebTools(WebLimits((), ("127.0.0.1",)), None).tools()
+    with slow_server(call.cancel.request) as url:
+        assert json.loads(tool.run({"url": url}, call))["error"] == "Interrupted."
 
 
 def test_a_page_without_end_is_cut(
@@ -254,3 +321,27 @@ def test_a_service_that_fails_or_lacks_its_key_says_so(
     _fetch, tool = WebTools.of_settings(ConfigFile.of_home().settings()).tools()
     failed = json.loads(tool.run({"query": "tea"}, context(tmp_path)))
     assert failed["error"] == "The user has to set keys.brave to an API key."
+
+
+@pytest.mark.parametrize(
+    ("service", "answer", "advice"),
+    [
+        ("searxng", (403, {}, b""), "add json to search.formats in its settings.yml"),
+        ("searxng", (301, {"Location": "https://tea/"}, b""), "redirects to https://tea/"),
+        ("brave", (401, {}, b""), "The user has to check keys.brave."),
+        ("tavily", (429, {}, b""), "too many requests"),
+    ],
+)
+def test_a_misconfigured_service_is_reported_with_what_to_do(
+    site: Site, tmp_path: Path, service: str, answer: Answer, advice: str
+) -> None:
+    site.answers["/search"] = answer
+    chosen = SearchService(service, site.url("/search"), "" if service == "searxng" else "k")
+    _fetch, tool = WebTools(WebLimits(), chosen).tools()
+    assert advice in json.loads(tool.run({"query": "tea"}, context(tmp_path)))["error"]
+
+
+def test_a_search_url_that_is_none_is_reported(tmp_path: Path) -> None:
+    _fetch, tool = WebTools(WebLimits(), SearchService("searxng", "http://a/\x7f")).tools()
+    failed = json.loads(tool.run({"query": "tea"}, context(tmp_path)))
+    assert failed["error"].startswith("web.search_url is not a URL")

@@ -17,6 +17,7 @@ from hermes_core.public_addresses import is_public
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MAX_URL_CHARACTERS: Final = 8_000
 SCHEMES: Final = {"http": 80, "https": 443}
 PRIVATE: Final = (
     "{host} is an address of this machine or of a private network. The user can allow it with "
@@ -36,6 +37,10 @@ class WebAddress(NamedTuple):
 def parse_url(url: str) -> WebAddress:
     """The parts of a URL; ToolError for what cannot be fetched."""
     url = url.strip()
+    if len(url) > MAX_URL_CHARACTERS:
+        raise ToolError(f"The URL is longer than {MAX_URL_CHARACTERS:,} characters.")
+    if not url.isprintable():
+        raise ToolError(f"{url!r} is not a URL.")
     if "://" not in url:
         url = f"https://{url}"
     try:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MAX_SECONDS: Final = 20.0
 MAX_RESULTS: Final = 20
 SNIPPET_CHARACTERS: Final = 400
+SEARXNG_ADVICE: Final = (
+    " The server may not allow JSON: add json to search.formats in its settings.yml."
+)
 
 
 class SearchResult(NamedTuple):
@@ -53,13 +56,30 @@ def _ask(service: SearchService, query: str, limit: int) -> JsonValue:
             else:
                 response = client.get(service.url, params=parameters, headers=headers)
         if response.status_code != httpx2.codes.OK:
-            raise ToolError(f"{service.name} answered with HTTP status {response.status_code}.")
+            raise ToolError(_problem(service, response))
         answer: JsonValue = response.json()
+    except httpx2.InvalidURL as error:
+        raise ToolError(f"web.search_url is not a URL: {error}") from None
     except httpx2.HTTPError as error:
         raise ToolError(f"{service.name} could not be reached: {error}") from None
     except ValueError:
         raise ToolError(f"{service.name} did not answer with JSON.") from None
     return answer
+
+
+def _problem(service: SearchService, response: httpx2.Response) -> str:
+    """What a service answered instead of results, and what the user can do."""
+    status = response.status_code
+    advice = ""
+    if response.has_redirect_location:
+        advice = (
+            f" It redirects to {response.headers['location']}: web.search_url has to be changed."
+        )
+    elif status == httpx2.codes.TOO_MANY_REQUESTS:
+        advice = " These are too many requests for it; try again later."
+    elif status in {httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN}:
+        advice = f" The user has to check keys.{service.name}." if service.key else SEARXNG_ADVICE
+    return f"{service.name} answered with HTTP status {status}.{advice}"
 
 
 def _results(answer: JsonValue, service: SearchService) -> list[SearchResult]:
