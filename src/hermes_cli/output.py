@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import OutputError, UsageError
-from hermes_core.terminal_text import clean, fit, one_line, pad, width
+from hermes_core.terminal_text import clean, fit, one_line, pad, width, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -80,8 +80,9 @@ class CommandOutput:
         self.text(with_command_name(text), style)
 
     def note(self, text: str) -> None:
-        """Print a message on stderr, with commands as in a hint."""
-        self.quote(with_command_name(text))
+        """Print a message on stderr, with commands as in a hint; its lines break between words."""
+        text = with_command_name(text)
+        self.quote(wrap(text, terminal_columns()) if sys.stderr.isatty() else text)
 
     def quote(self, text: str, style: str = "") -> None:
         """Print on stderr a text that is not the program's own, unchanged."""

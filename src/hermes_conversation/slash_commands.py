@@ -192,12 +192,14 @@ def _usage(conversation: Conversation, _words: str) -> CommandOutcome:
 
 def _status(conversation: Conversation, _words: str) -> CommandOutcome:
     row = conversation.row()
+    undone = conversation.db.edits.undone_count(conversation.session_id)
+    shown = row.message_count - undone if row else 0
     lines = [
         f"conversation  {conversation.session_id}",
         f"title         {(row and row.title) or '-'}",
         f"model         {conversation.agent.model}",
         f"folder        {conversation.agent.cwd}",
-        f"messages      {row.message_count if row else 0}",
+        f"messages      {shown}" + (f" ({undone} more undone)" if undone else ""),
     ]
     return CommandOutcome("\n".join(lines))
 

@@ -8,6 +8,10 @@ is printed.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ELLIPSIS = "…"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -70,3 +74,28 @@ def pad(text: str, cells: int, *, right: bool = False) -> str:
     """*text* padded with spaces to *cells* cells."""
     gap = " " * (cells - width(text))
     return gap + text if right else text + gap
+
+
+def wrap(text: str, cells: int) -> str:
+    """*text* with its lines broken between words at *cells*.
+
+    A word that is longer than a line stays where it is: the terminal breaks it.
+    """
+    return "\n".join(part for line in text.split("\n") for part in _wrapped(line, cells))
+
+
+def _wrapped(line: str, cells: int) -> Iterator[str]:
+    """The parts of a line; each begins with the spaces of the first."""
+    if width(line) <= cells:
+        yield line
+        return
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    part = ""
+    for word in line[len(indent) :].split(" "):
+        longer = f"{part} {word}" if part else indent + word
+        if part and width(longer) > cells >= width(indent + word):
+            yield part.rstrip(" ")
+            part = indent + word
+        else:
+            part = longer
+    yield part

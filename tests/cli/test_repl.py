@@ -23,6 +23,7 @@ from hermes_state import SessionDB
 from support.command_line import command
 from support.model_servers import model_argument
 from support.plain_terminal import EDITOR, quit_chat, start_chat, stored_messages
+from support.terminal import spawn, wait_for_exit
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -292,6 +293,30 @@ def test_status_usage_sessions_and_search(conversation: Conversation) -> None:
     assert conversation.session_id in run(conversation, "/sessions").text
     assert "needle" in run(conversation, "/search needle").text
     assert run(conversation, "/model").text.startswith("scripted\n")
+
+
+def test_status_does_not_count_undone_messages(conversation: Conversation) -> None:
+    send(conversation, "one")
+    send(conversation, "two")
+    run(conversation, "/undo")
+    assert run(conversation, "/status").text.endswith("messages      2 (2 more undone)")
+    run(conversation, "/redo")
+    assert run(conversation, "/status").text.endswith("messages      4")
+
+
+def test_notices_break_between_words_on_a_narrow_terminal(server: ScriptServer) -> None:
+    child = spawn(
+        *("chat", "--model", model_argument(server)),
+        environment={"TERM": "xterm-256color"},
+        dimensions=(24, 40),
+    )
+    child.expect("Hermes, ")
+    child.expect(EDITOR)
+    lines = f"Hermes, {child.before}".splitlines()[:2]
+    assert all(len(line) <= 40 for line in lines)
+    assert " ".join(lines).endswith("Type /help for commands, Ctrl+D to exit.")
+    child.sendline("/quit")
+    wait_for_exit(child)
 
 
 def test_help_lists_every_command(conversation: Conversation) -> None:

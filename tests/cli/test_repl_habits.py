@@ -40,7 +40,7 @@ def test_a_message_with_a_file_and_the_output_of_a_command(
         child.expect("from the shell\r\n")
         child.expect("exit code 4")
         child.sendline("#the pump runs at night")
-        child.expect("Remembered in .*MEMORY.md")
+        child.expect(r"Remembered in\s.*MEMORY.md")
         child.sendline("look at @a.txt")
         child.expect(r"\+ output of the user's command `echo from the shell; exit 4`")
         child.expect(r"\+ file a.txt, 2 lines")

@@ -50,7 +50,15 @@ def test_open_sessions_without_an_owner_are_counted(db_path: Path, db: SessionDB
     db.create_session("s", "cli", is_owned=False)
     finding = next(f for f in examine(db_path) if f.name == "open sessions")
     assert finding.status == "warning"
-    assert finding.detail.startswith("1 ")
+    assert finding.detail == "1 open session has no running process"
+
+
+@pytest.mark.engines
+def test_one_session_is_called_one_session(db_path: Path, db: SessionDB, session: str) -> None:
+    db.append_message(session, "user", "x")
+    details = " / ".join(finding.detail for finding in examine(db_path))
+    assert ": 1 session, " in details
+    assert "1 sessions" not in details
 
 
 def test_damage_is_detected(hermes_home: Path) -> None:

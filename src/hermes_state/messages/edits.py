@@ -49,6 +49,10 @@ PROMPTS = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
         AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
 """
+COUNT_UNDONE = """
+    SELECT count(*) FROM messages
+    WHERE session_id = ? AND coalesce(active, 1) = 0 AND coalesce(compacted, 0) = 0
+"""
 SET_STATE = "UPDATE messages SET active = ?, compacted = ? WHERE id = ?"
 LAST_LIVE = """
     SELECT max(id) FROM messages WHERE session_id = ? AND coalesce(active, 1) = 1
@@ -287,6 +291,10 @@ class EditRepository(Repository):
     def redo(self, session_id: str) -> list[int]:
         """Restore the messages of the last undo, unless the conversation has continued since."""
         return self.engine.write(lambda tx: redo(tx, session_id))
+
+    def undone_count(self, session_id: str) -> int:
+        """Number of message rows that were undone and not restored."""
+        return int(self.engine.read(lambda reader: reader.value(COUNT_UNDONE, (session_id,))))
 
     def retry(self, session_id: str) -> MessageRow | None:
         """Undo the answer to the last user message, and return that message."""

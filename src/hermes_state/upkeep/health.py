@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from hermes_core import human_format
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError
 from hermes_state.engine import process_identity
@@ -146,7 +147,7 @@ def _skipped(_engine: Engine) -> HealthFinding:
 def _store(engine: Engine) -> HealthFinding:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
-    text = f"{engine.path}: {count} sessions, schema {version}"
+    text = f"{engine.path}: {human_format.plural(count, 'session')}, schema {version}"
     missing = engine.columns.missing_names()
     if not missing:
         return HealthFinding("store", "ok", text)
@@ -200,7 +201,9 @@ def _session_index(engine: Engine) -> HealthFinding:
                        "it is built while Hermes runs; no action needed")  # fmt: skip
     stale = engine.read(stale_index_rows)
     if not stale:
-        return HealthFinding("session index", "ok", f"matches the rows of {total} sessions")
+        return HealthFinding(
+            "session index", "ok", f"matches the rows of {human_format.plural(total, 'session')}"
+        )
     names = ", ".join(stale[:5])
     return HealthFinding("session index", "warning", f"is outdated for {names}",
                    "run `hermes doctor --fix`")  # fmt: skip
@@ -212,10 +215,11 @@ def _open_sessions(engine: Engine) -> HealthFinding:
     count = len(engine.read(process_identity.open_without_owner))
     if not count:
         return HealthFinding("open sessions", "ok", "all have a running process")
+    verb = "has" if count == 1 else "have"
     return HealthFinding(
         "open sessions",
         "warning",
-        f"{count} open sessions have no running process",
+        f"{human_format.plural(count, 'open session')} {verb} no running process",
         "left by another program or released for later; resuming one is safe",
     )
 
@@ -288,7 +292,8 @@ def _foreign_search(engine: Engine) -> HealthFinding:
 def _database(engine: Engine) -> HealthFinding:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SHOW server_version"))
-    return HealthFinding("store", "ok", f"{engine.place}: {count} sessions, PostgreSQL {version}")
+    sessions = human_format.plural(count, "session")
+    return HealthFinding("store", "ok", f"{engine.place}: {sessions}, PostgreSQL {version}")
 
 
 def _pending_search(engine: Engine) -> HealthFinding:
