@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,6 +21,7 @@ from acp.schema import (
 
 from acp import RequestError
 from hermes_conversation.attachments import IMAGE_TYPES
+from tui_gateway.frames import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
         | EmbeddedResourceContentBlock
     )
 
-MAX_TEXT_BYTES: Final = 8_000_000  # below the limit of a frame, with JSON escapes of most texts
+MAX_TEXT_BYTES: Final = 8_000_000
+MAX_ENCODED_BYTES: Final = MAX_FRAME_BYTES - 100_000  # with JSON escapes, next to other fields
 NO_TEXT: Final = "Please look at the attached image."
 INVALID_PARAMS: Final = -32602
 
@@ -71,8 +74,10 @@ def parse_prompt(blocks: Sequence[PromptBlock], cwd: Path) -> PromptContent:
     text = "".join(texts).strip()
     if not text and not images:
         raise invalid("The prompt is empty.")
-    if len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
-        raise invalid(f"The prompt is larger than {MAX_TEXT_BYTES:,} bytes. Link large files.")
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_TEXT_BYTES or len(json.dumps(text)) > MAX_ENCODED_BYTES:
+        limit = f"{MAX_TEXT_BYTES:,} bytes, or fewer with many special characters"
+        raise invalid(f"The prompt is too large ({limit}). Link large files.")
     return PromptContent(text or NO_TEXT, images)
 
 
@@ -124,7 +129,10 @@ def _add_resource(
 
 def shown_uri(uri: str, cwd: Path) -> str:
     """The path of a `file:` URI, relative to the working folder where it is in it."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        raise invalid(f"{uri!r} is not a URI.") from None
     if parts.scheme != "file":
         return uri
     path = Path(unquote(parts.path))

@@ -197,6 +197,12 @@ async def test_a_prompt_may_have_images_resources_and_links(script: Script, proj
         wrong = image_block("!!!", "image/png")
         error = await editor.error(editor.agent.prompt(session_id=session, prompt=[wrong]))
         assert "not valid Base64" in str(error)
+        link = resource_link_block("a.py", "http://[a")
+        error = await editor.error(editor.agent.prompt(session_id=session, prompt=[link]))
+        assert "'http://[a' is not a URI" in str(error)
+        escaped = text_block("\x01" * 4_000_000)  # six times as long in JSON
+        error = await editor.error(editor.agent.prompt(session_id=session, prompt=[escaped]))
+        assert "Link large files" in str(error)
     content = server.requests[0]["messages"][-1]["content"]
     assert content[0]["text"] == (
         "Compare `a.py` with Manual (`https://example.org/manual`)\n\n"
