@@ -6,6 +6,7 @@ a project, which take precedence; skills of plugins come last.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,6 +32,7 @@ SKILL_FILE: Final = "SKILL.md"
 FOLDER: Final = "skills"
 MORE_SKILLS: Final = "({} more: call skill_view without a name)"
 SKILL_NAME: Final = re.compile(r"[\w.-]{1,64}")
+PLAIN_DESCRIPTION: Final = re.compile(r"^description:[ \t]+([^\s'\"|>].*?)\s*$", re.MULTILINE)
 DESCRIPTION_CHARACTERS: Final = 1_024  # the limit of the format
 MIN_DESCRIPTION_CHARACTERS: Final = 20  # in the prompt
 MAX_SKILL_BYTES: Final = 1_000_000
@@ -155,7 +157,7 @@ def _read(folder: Path) -> Skill:
 
 def _parse(folder: Path, content: str) -> Skill:
     try:
-        metadata = yaml_reader.parse(split_front_matter(content)[0], folder / SKILL_FILE)
+        metadata = _metadata(split_front_matter(content)[0], folder / SKILL_FILE)
     except ConfigError as error:
         return Skill(folder.name, "", folder, str(error))
     name, description = metadata.get("name") or folder.name, metadata.get("description")
@@ -165,6 +167,17 @@ def _parse(folder: Path, content: str) -> Skill:
     if not isinstance(description, str) or not description.strip():
         return Skill(name, "", folder, f"{SKILL_FILE} must start with `---` and have a description")
     return Skill(name, " ".join(description.split()), folder)
+
+
+def _metadata(head: str, path: Path) -> dict[str, object]:
+    """The front matter; a description with a colon is common, and not valid YAML."""
+    try:
+        return yaml_reader.parse(head, path)
+    except ConfigError:
+        quoted = PLAIN_DESCRIPTION.sub(lambda found: f"description: {json.dumps(found[1])}", head)
+        if quoted == head:
+            raise
+        return yaml_reader.parse(quoted, path)
 
 
 def _cut(description: str, characters: int) -> str:

@@ -116,6 +116,13 @@ def test_a_broken_skill_is_listed_with_its_problem_and_not_offered(
         ]
 
 
+def test_a_description_may_have_a_colon_without_quotes(hermes_home: Path) -> None:
+    text = skill_text("tea", 'Use when: the user says "tea"')
+    make_skill(hermes_home / "skills" / "tea", text)
+    (skill,) = skills.find_skills(hermes_home)
+    assert (skill.problem, skill.description) == ("", 'Use when: the user says "tea"')
+
+
 def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path) -> None:
     make_skill(hermes_home / "skills" / "tea", "---\r\ndescription: Make tea\r\n---\r\nBoil.")
     (result,) = skills.find_skills(hermes_home)
