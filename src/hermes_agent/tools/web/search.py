@@ -73,7 +73,7 @@ def _problem(service: SearchService, response: httpx2.Response) -> str:
     advice = ""
     if response.has_redirect_location:
         advice = (
-            f" It redirects to {response.headers['location']}: web.search_url has to be changed."
+            f" It redirects to {response.headers.get('location')}: web.search_url has to be changed."
         )
     elif status == httpx2.codes.TOO_MANY_REQUESTS:
         advice = " These are too many requests for it; try again later."
