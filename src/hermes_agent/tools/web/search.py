@@ -72,9 +72,8 @@ def _problem(service: SearchService, response: httpx2.Response) -> str:
     status = response.status_code
     advice = ""
     if response.has_redirect_location:
-        advice = (
-            f" It redirects to {response.headers.get('location')}: web.search_url has to be changed."
-        )
+        target = response.headers.get("location")
+        advice = f" It redirects to {target}: web.search_url has to be changed."
     elif status == httpx2.codes.TOO_MANY_REQUESTS:
         advice = " These are too many requests for it; try again later."
     elif status in {httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN}:
