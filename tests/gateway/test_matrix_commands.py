@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from gateway.platforms.matrix.adapter import make
+from gateway.platforms.matrix.encryption.record_names import OWNER
 from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.config_loader import Secrets
 from hermes_core.errors import PlatformRefusedError
@@ -104,8 +105,12 @@ async def test_keys_survive_an_export_and_an_import(account: Account, tmp_path: 
     await account.app.send_text(account.room, "two")
     async with account.connected() as (_adapter, received):
         await async_wait_until(lambda: status(account)["waiting"])
+        owner = f"{RECORD_PREFIX}matrix/keys/{account.bot.user_id}/{OWNER}"
+        adapters_mark = account.db.files.get(owner)
         wrong = await hermes_with_input("wrong\n", "keys", "import", str(path))
         assert "passphrase is wrong" in wrong
+        assert adapters_mark is not None
+        assert account.db.files.get(owner) == adapters_mark  # it was not disturbed
         imported = await hermes_with_input(f"{PASSPHRASE}\n", "keys", "import", str(path))
         assert "1 of 1 room keys imported" in imported
         await async_wait_until(lambda: "two" in received.texts)

@@ -149,7 +149,6 @@ def import_keys(arguments: argparse.Namespace, out: CommandOutput) -> int:
     passphrase = _ask_for_passphrase(out, is_new=False)
     with history.open_for_writing() as db:
         store = KeyStore(_records(db), _account(db))
-        store.open()
         new, total = key_file.import_keys(store, content, passphrase)
     known = "; the others were known" if new < total else ""
     out.text(f"{new} of {total} room keys imported{known}.")

@@ -44,8 +44,13 @@ def export_keys(store: KeyStore, passphrase: str) -> tuple[bytes, int]:
 
 
 def import_keys(store: KeyStore, content: bytes, passphrase: str) -> tuple[int, int]:
-    """Store the room keys of a file that are missing; how many, and how many it contains."""
+    """Store the room keys of a file that are missing; how many, and how many it contains.
+
+    The store is opened after the passphrase was tried, which takes long: a running gateway opens
+    it again as soon as it has noticed.
+    """
     sessions = [_imported(item) for item in _read(content, passphrase)]
+    store.open()
     present = {name for name, _record in store.items(ROOM_KEY_PREFIX)}
     new = [item for item in sessions if f"{item.sender_key} {item.id}" not in present]
     for session in new:
