@@ -85,6 +85,10 @@ def loop_of(browser: Browser) -> Iterator[None]:
         asyncio._set_running_loop(None)
 
 
+# The chat was left before its connection was open.
+LEFT_EARLY: Final = "WebSocket is closed before the connection is established"
+
+
 class BrowserProblems:
     """Console errors and requests to other servers, as reported by a browser."""
 
@@ -116,7 +120,7 @@ class BrowserProblems:
         return [text for text in self.problems if not any(p.search(text) for p in self._allowed)]
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        if message.type in {"error", "warning"} and LEFT_EARLY not in message.text:
             self.problems.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
     def _on_request(self, request: Request) -> None:

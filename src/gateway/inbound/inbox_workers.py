@@ -7,7 +7,6 @@ import functools
 import logging
 import threading
 import time
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -218,45 +217,21 @@ class InboxWorkers:
         if self._is_alone:
             await self._claim_commands()
             return None
-        keys = self._pop_owners_keys()
-        if not self._command_keys:
-            return await self._claim_first(keys, with_others=True)
-        claimed = await self._claim_first(keys, with_others=False)
-        if claimed is None:
-            await self._claim_commands()  # also in chats whose messages wait for a budget
-            claimed = await self._claim_first(deque(), with_others=True)
-        return claimed
-
-    def _pop_owners_keys(self) -> deque[str | None]:
-        """The chats of the owner to look at, if there is a place for one of their messages."""
-        if self._turns >= self._max_turns + OWNER_TURNS:
-            return deque()
-        keys, self._owners_keys = self._owners_keys, {}
-        return deque(keys)
-
-    async def _claim_first(
-        self, keys: deque[str | None], *, with_others: bool
-    ) -> tuple[IncomingMessage, bool] | None:
-        """Claim a message in one of these chats, otherwise in any, in one call of a thread."""
-        has_place = with_others and self._take_place(self._max_turns)
-        if has_place:
-            keys.append(None)
-        try:
-            claim = functools.partial(self._claim_in, keys)
-            return await store_retry.read_or_none(claim, "inbox claim") if keys else None
-        finally:
-            if has_place:
-                self.give_back()
-            self._owners_keys.update(dict.fromkeys(key for key in keys if key is not None))
-
-    def _claim_in(self, keys: deque[str | None]) -> tuple[IncomingMessage, bool] | None:
-        """Claim a message in the first of these chats that has one; None is any chat."""
-        while keys:
-            key = keys.popleft()
-            row = self._db.inbox.claim(key)
+        while self._owners_keys and self._turns < self._max_turns + OWNER_TURNS:
+            key = next(iter(self._owners_keys))
+            del self._owners_keys[key]
+            claim = functools.partial(self._db.inbox.claim, key)
+            row = await store_retry.read_or_none(claim, "inbox claim")
             if row is not None:
-                return row, key is not None
-        return None
+                return row, True
+        await self._claim_commands()  # also in chats whose messages wait for a budget
+        if not self._take_place(self._max_turns):
+            return None
+        try:
+            row = await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
+        finally:
+            self.give_back()
+        return None if row is None else (row, False)
 
     async def _claim_commands(self) -> None:
         """Start commands in slots of their own, while turns take all the others."""
@@ -286,8 +261,8 @@ class InboxWorkers:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._pool, self._handle_isolated, row)
         self._on_handled()
-        if is_owners:  # more may have arrived in this chat; `_finished` wakes the claim loop
-            self._owners_keys[row.session_key] = None
+        if is_owners:  # more may have arrived in this chat
+            self.wake(row.session_key)
 
     def _handle_isolated(self, row: IncomingMessage) -> None:
         inbox_id = row.inbox_id
