@@ -11,7 +11,7 @@ import struct
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2 as httpx
 from playwright.sync_api import expect
