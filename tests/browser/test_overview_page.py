@@ -71,8 +71,10 @@ def test_the_history_is_counted_and_the_numbers_appear_by_themselves(
 
 def test_achievements_are_not_denied_while_the_scan_ends(db: SessionDB, page: Page) -> None:
     add_conversation(db, "talk", time.time())
+    owl = [{"id": "x", "name": "Night Owl", "tier": "gold", "at": time.time()}]
     held: list[Route] = []
     asked: list[Route] = []
+    is_released = False
 
     def status(route: Route) -> None:
         """The scan ends right after the first list was fetched."""
@@ -85,6 +87,8 @@ def test_achievements_are_not_denied_while_the_scan_ends(db: SessionDB, page: Pa
         asked.append(route)
         if len(asked) == 1:
             route.fulfill(json=[])
+        elif is_released:
+            route.fulfill(json=owl)
         else:
             held.append(route)
 
@@ -94,7 +98,10 @@ def test_achievements_are_not_denied_while_the_scan_ends(db: SessionDB, page: Pa
     latest = page.get_by_role("region", name="Latest achievements")
     expect(latest).to_contain_text("Counting your history")
     while not held:
-        page.wait_for_timeout(100)
+        db.append_message("talk", "user", "hello")  # the page is told of each change and fetches again
+        page.wait_for_timeout(500)
     expect(latest).to_contain_text("Counting your history")
-    held[0].fulfill(json=[{"id": "x", "name": "Night Owl", "tier": "gold", "at": time.time()}])
+    is_released = True
+    for route in held:
+        route.fulfill(json=owl)
     expect(latest).to_contain_text("Night Owl · gold")

@@ -1,4 +1,4 @@
-import type { QueryClient } from "@tanstack/react-query";
+import type { QueryClient, QueryFilters } from "@tanstack/react-query";
 import { fetchChecked } from "./client";
 import type { Overview, Progress } from "./types";
 
@@ -37,9 +37,9 @@ class ChangeStream {
     source.addEventListener("hello", () => this.#handleHello());
     source.addEventListener("change", (event: MessageEvent<string>) => this.#handleChange(event.data));
     source.addEventListener("statistics", (event: MessageEvent<string>) => this.#handleStatistics(event.data));
-    source.addEventListener("gateway", () => void this.#client.invalidateQueries({ queryKey: ["gateway"] }));
+    source.addEventListener("gateway", () => refetch(this.#client, { queryKey: ["gateway"] }));
     const unlocks = ["overview", "unlocks"];
-    source.addEventListener("achievements", () => void this.#client.invalidateQueries({ queryKey: unlocks }));
+    source.addEventListener("achievements", () => refetch(this.#client, { queryKey: unlocks }));
     source.addEventListener("error", () => this.#handleError(source));
   }
 
@@ -52,7 +52,8 @@ class ChangeStream {
 
   #handleHello(): void {
     this.#onStatus("live");
-    if (this.#wasLost) void this.#client.invalidateQueries(); // changes during the outage are unknown
+    // Unknown are the changes during an outage, and the end of a scan before the first connection.
+    refetch(this.#client, this.#wasLost ? {} : { queryKey: ["overview"] });
     this.#wasLost = false;
   }
 
@@ -80,20 +81,34 @@ class ChangeStream {
       this.#client.setQueryData<Overview>(["overview"], (old) => old && { ...old, is_complete: false, progress });
       return;
     }
-    void this.#client.invalidateQueries({ queryKey: ["overview"] });
-    void this.#client.invalidateQueries({ queryKey: ["analytics"] });
+    refetch(this.#client, { queryKey: ["overview"] });
+    refetch(this.#client, { queryKey: ["analytics"] });
   }
 
   #refresh(): void {
     this.#refreshTimer = undefined;
     const keys = this.#hasUnknownChanges ? [["session"]] : [...this.#changedSessions].map((id) => ["session", id]);
     for (const key of [...keys, ["sessions"], ["overview"], ["boundaries"]]) {
-      void this.#client.invalidateQueries({ queryKey: key, predicate: (query) => !isLongList(query.state.data) });
+      refetch(this.#client, { queryKey: key, predicate: (query) => !isLongList(query.state.data) });
     }
     void this.#client.invalidateQueries({ queryKey: ["analytics"], refetchType: "none" });
     this.#changedSessions.clear();
     this.#hasUnknownChanges = false;
   }
+}
+
+/**
+ * Fetch queries again. A first fetch under way may have read what was true before the change, and
+ * invalidateQueries only waits for it: such queries are fetched once more when it has ended.
+ */
+function refetch(client: QueryClient, filters: QueryFilters): void {
+  const first = client
+    .getQueryCache()
+    .findAll({ ...filters, fetchStatus: "fetching" })
+    .filter((query) => query.state.data === undefined);
+  void client.invalidateQueries(filters).then(() => {
+    for (const { queryKey } of first) void client.invalidateQueries({ queryKey, exact: true });
+  });
 }
 
 const MAX_REFETCHED_PAGES = 8;
