@@ -98,7 +98,7 @@ def test_achievements_are_not_denied_while_the_scan_ends(db: SessionDB, page: Pa
     latest = page.get_by_role("region", name="Latest achievements")
     expect(latest).to_contain_text("Counting your history")
     while not held:
-        db.append_message("talk", "user", "hello")  # the page is told of each change and fetches again
+        db.append_message("talk", "user", "hello")  # each change makes the page fetch again
         page.wait_for_timeout(500)
     expect(latest).to_contain_text("Counting your history")
     is_released = True
