@@ -108,7 +108,7 @@ compiled: setup
 
 # The same tests on histories in PostgreSQL: those of the store, of what uses it, and of its faults.
 test-engines: page system  ## the tests of the store and what uses it, on PostgreSQL
-	HERMES_TEST_ENGINE=postgresql $(BIN)/python -m pytest -q $(PARALLEL) $(ON_POSTGRES)
+	HERMES_TEST_ENGINE=postgresql $(BIN)/python tests/run_in_memory.py -q $(PARALLEL) $(ON_POSTGRES)
 
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
 	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)
