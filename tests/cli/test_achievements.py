@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -364,7 +363,7 @@ def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
     ledger = LedgerFile(hermes_home / "state.db")
     with Tmux(tmp_path, 80, 24) as terminal, ledger.try_lock():
         terminal.run(command("achievements", "rescan"))
-        time.sleep(2.5)  # until it waits for the ledger
+        terminal.wait_for("Another process is scanning the history")
         terminal.press("C-c")
         screen = terminal.wait_for_end(code=130)
         assert "The next scan continues" in screen

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.scanner import Scanner, ScanProgress
     from hermes_achievements.scan.status import ReportedProgress
+    from hermes_achievements.scan.survey import ScanFollower
     from hermes_achievements.service import AchievementService, HistorySource
     from hermes_cli.output import CommandOutput
 
 
 POLL_SECONDS: Final = 0.1
 MAX_WAIT_SECONDS: Final = 60.0  # for a scan in another process
+FOLLOW_SECONDS: Final = 0.5
 BAR_CELLS: Final = 16
 BUSY: Final = "Another process is scanning the history"
 TRY_AGAIN: Final = "Try again in a minute."
@@ -78,13 +80,13 @@ def _run_with_progress(
 ) -> tuple[Snapshot, bool]:
     """Scan in a thread while this one shows progress."""
     executor = ThreadPoolExecutor(1, initializer=_block_interrupts)
-    stopping = threading.Event()
-    running = executor.submit(_run, service, source, stopping, full=full)
+    waiting = _WaitForOther()
+    running = executor.submit(_run, service, source, waiting, full=full)
     try:
         while not wait([running], POLL_SECONDS).done:
-            _show(service.status.facts().progress, out)
+            _show(service.status.facts().progress, waiting, out)
     except KeyboardInterrupt:
-        stopping.set()
+        waiting.stop.set()
         for process in multiprocessing.active_children():
             process.terminate()  # the workers of the scan; its thread ends with them
         raise
@@ -99,8 +101,28 @@ def _block_interrupts() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
+class _WaitForOther:
+    """Waits for the scan of another process, and knows its progress."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.progress = ""
+        self._follower: ScanFollower | None = None
+
+    def pause(self, source: HistorySource) -> bool:
+        """Wait a moment; returns whether to stop."""
+        if self._follower is None:
+            from hermes_achievements.scan.survey import ScanFollower  # noqa: PLC0415 - rarely
+
+            self._follower = ScanFollower()
+        found = self._follower.poll(source)
+        done, total = (0, 0) if found is None else (found.sessions, found.total)
+        self.progress = progress_text(done, total, None, title=BUSY)
+        return self.stop.wait(FOLLOW_SECONDS)
+
+
 def _run(
-    service: AchievementService, source: HistorySource, stopping: threading.Event, *, full: bool
+    service: AchievementService, source: HistorySource, waiting: _WaitForOther, *, full: bool
 ) -> tuple[Snapshot, bool]:
     """Scan; return an earlier snapshot and True if another process is scanning.
 
@@ -118,7 +140,7 @@ def _run(
         earlier = service.current()
         if earlier is not None:
             return earlier, True
-        if stopping.wait(POLL_SECONDS) or time.monotonic() > until:
+        if waiting.pause(source) or time.monotonic() > until:
             raise ScanBusyError(f"{BUSY}. {TRY_AGAIN}")
 
 
@@ -128,12 +150,16 @@ def _is_scan_running(source: HistorySource) -> bool:
         return not is_locked
 
 
-def _show(progress: ReportedProgress | None, out: CommandOutput) -> None:
+def _show(progress: ReportedProgress | None, waiting: _WaitForOther, out: CommandOutput) -> None:
     if progress is not None:
         out.progress(progress_text(progress.sessions, progress.total, progress.seconds_left))
+    elif waiting.progress:
+        out.progress(waiting.progress)
 
 
-def progress_text(done: int, total: int, seconds_left: float | None) -> str:
+def progress_text(
+    done: int, total: int, seconds_left: float | None, title: str = "Scanning"
+) -> str:
     """The progress bar of a scan."""
     full = BAR_CELLS * done // total if total else 0
     is_early = done * 50 < total  # too early for an estimate
@@ -141,7 +167,7 @@ def progress_text(done: int, total: int, seconds_left: float | None) -> str:
     left = f", about {max(1, round(seconds_left or 0))} s left" if is_known else ""
     bar = "━" * full + "─" * (BAR_CELLS - full)
     percent = 100 * done // total if total else 0
-    return f"Scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
+    return f"{title} {bar} {percent} % {done:,} of {total:,} sessions{left}"
 
 
 def compute_tally(
