@@ -150,7 +150,7 @@ def test_the_built_in_model_can_be_tested_and_is_not_fetched_twice(hermes: Herme
     result = hermes("models", "get", "smollm2")
     assert result.code == 0
     assert "already" in result.out
-    assert DEMO_NOTICE in result.out
+    assert DEMO_NOTICE in result.err
 
 
 @pytest.mark.usefixtures("installed_model")

@@ -274,7 +274,7 @@ def install_built_in(out: CommandOutput, *, is_forced: bool = False) -> None:
     was_fetched = built_in.fetch(home, out.progress, is_forced=is_forced)
     state = "installed" if was_fetched else "is already installed"
     out.text(f"{built_in.TITLE} {state}: {home.folder}")
-    out.text(built_in.DEMO_NOTICE)
+    out.note(built_in.DEMO_NOTICE)
 
 
 def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -300,6 +300,12 @@ def _is_plain(name: str) -> bool:
     return name != built_in.MODEL_NAME and ":" not in name
 
 
+def start_of(answer: str) -> str:
+    """The start of an answer, in one line."""
+    text = " ".join(answer.split())
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
+
+
 def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Send one question; exit code 1 if it fails."""
     from hermes_agent.providers.model_list import run_trial  # noqa: PLC0415 - seldom
@@ -311,8 +317,7 @@ def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if trial.failure is not None:
         out.error(str(trial.failure))
         return 1
-    answer = " ".join(trial.text.split())
-    shown = answer if len(answer) <= MAX_SHOWN_CHARACTERS else f"{answer[:MAX_SHOWN_CHARACTERS]}…"
-    out.text(f"{choice.model} ({provider_text(choice)}) answered in {trial.seconds:.1f} s: {shown}")
+    name = f"{choice.model} ({provider_text(choice)})"
+    out.text(f"{name} answered in {trial.seconds:.1f} s: {start_of(trial.text)}")
     out.note(f"Time to first token: {trial.first_seconds:.2f} s")
     return 0

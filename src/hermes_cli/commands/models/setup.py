@@ -223,9 +223,8 @@ def _test_choice(choice: ModelChoice, out: CommandOutput) -> bool:
     trial = run_trial(choice.provider())
     out.progress("")
     if trial.failure is None:
-        out.text(
-            f"The model answered in {trial.seconds:.1f} s: {' '.join(trial.text.split())[:80]}"
-        )
+        answer = command.start_of(trial.text)
+        out.note(f"The model answered in {trial.seconds:.1f} s: {answer}")
         return True
     out.error(str(trial.failure))
     return _ask(out, "Save it anyway? [y/N] ").lower() in ("y", "yes")
