@@ -121,11 +121,12 @@ class ToolFinished(NamedTuple):
 
 
 class MessageStored(NamedTuple):
-    """A message is stored; an answer has what it took."""
+    """A message is stored; an answer has what it took, and steering input its text."""
 
     role: str
     row_id: int
     usage: AnswerUsage | None = None
+    text: str = ""
 
 
 class UsageReport(NamedTuple):

@@ -477,7 +477,7 @@ class Turn:
             text = join_texts(pending)
             row_id = self._deps.store.add_prompt(text, self._lease, **stored_identity(pending))
             self.messages.append({"role": "user", "content": text})
-            yield MessageStored("user", row_id)
+            yield MessageStored("user", row_id, text=text)
         return bool(pending)
 
 

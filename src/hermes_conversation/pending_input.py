@@ -13,6 +13,8 @@ import threading
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hermes_agent.agent import AIAgent
     from hermes_state import SessionDB
 
@@ -34,10 +36,10 @@ class HasAgent(Protocol):
 
 
 class AfterTurn(NamedTuple):
-    """What a finished turn leaves: the next input, and the input returned to the user."""
+    """What a finished turn leaves: the next input, and the inputs returned to the user."""
 
     next_input: str = ""
-    returned: str = ""
+    returned: tuple[str, ...] = ()
 
 
 class PendingInput:
@@ -109,9 +111,8 @@ class PendingInput:
             if is_complete and not self._is_interrupted:
                 result = AfterTurn(self._next())
             else:
-                result = AfterTurn(
-                    "\n\n".join(self._replacement), "\n\n".join(self._steering + self._queued)
-                )
+                returned = (*self._steering, *self._queued)
+                result = AfterTurn(join_inputs(self._replacement), returned)
                 self._steering, self._queued = [], []
             self._replacement, self._is_interrupted = [], False
             self._store()
@@ -130,12 +131,12 @@ class PendingInput:
             meta = conversation.db.get_meta(key)
             if meta:
                 conversation.db.meta.delete(key)
-        return "\n\n".join(json.loads(meta)) if meta else ""
+        return join_inputs(json.loads(meta)) if meta else ""
 
     def _next(self) -> str:
         if self._steering:
             steering, self._steering = self._steering, []
-            return "\n\n".join(steering)
+            return join_inputs(steering)
         return self._queued.pop(0) if self._queued else ""
 
     def _all(self) -> list[str]:
@@ -149,6 +150,11 @@ class PendingInput:
         elif self._is_stored:
             db.meta.delete(key)
         self._is_stored = bool(waiting)
+
+
+def join_inputs(texts: Iterable[str]) -> str:
+    """Inputs as one text."""
+    return "\n\n".join(texts)
 
 
 def submit_to_agent(agent: AIAgent, text: str, mode: BusyMode, uid: str) -> None:

@@ -156,8 +156,9 @@ class EventView:
             await self._app.note(str(end.error), is_error=True)
         elif end.notice:
             await self._app.note(end.notice, is_error=True)
-        if end.unread:
+        if end.status != "complete":  # what waited is returned to those who sent it
             await self._app.transcript.query(".waiting").remove()
+        if end.unread:
             self._app.prompt.prepend(end.unread)
         self._app.announce_end()
         self._app.show_idle()

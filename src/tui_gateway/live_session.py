@@ -17,12 +17,14 @@ from hermes_agent import events
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
-from hermes_conversation.pending_input import PendingInput
+from hermes_conversation.pending_input import PendingInput, join_inputs
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.isolate import Step, attempt
 from tui_gateway.frames import BUSY, RpcError
+from tui_gateway.input_senders import InputSenders
 from tui_gateway.protocol import (
+    InputWaiting,
     MessageAttached,
     MessageComplete,
     MessageDelta,
@@ -137,6 +139,9 @@ class LiveSession:
         self._idle.set()
         self._lock = threading.Lock()
         self._pending = PendingInput(self.conversation)
+        self._senders: InputSenders[SessionListener] = InputSenders()
+        self._shown_waiting: list[str] = []  # what clients show of the pending input
+        self._waiting_lock = threading.Lock()  # they get the latest one last
         self._returned = self._pending.restore()  # input to return to the next client
         self._view = TurnView()
         self._notice = agent_factory.environment_notice(ConfigFile.of_home().settings(), options)
@@ -256,6 +261,7 @@ class LiveSession:
                 following = self._pending.after_turn(is_complete=True).next_input
             if following:
                 self.send(following)
+                self._show_waiting()
 
     # The turn
 
@@ -266,26 +272,43 @@ class LiveSession:
                 raise RpcError(BUSY, TURN_RUNNING)
         self.send(text)
 
-    def send(self, text: str) -> bool:
+    def send(self, text: str, sender: SessionListener | None = None) -> bool:
         """Send a message now, or queue it; whether it was sent now."""
         with self._lock:
-            if self._is_running or self._is_changing:
+            is_queued = self._is_running or self._is_changing
+            if is_queued:
                 self._pending.queue(text)
-                return False
-            self._is_running = True
-            self._idle.clear()
+                self._senders.add(text, sender)
+            else:
+                self._is_running = True
+                self._idle.clear()
+        if is_queued:
+            self._show_waiting()
+            return False
         threading.Thread(
             target=lambda: self._run(text), name=f"hermes-turn-{self.id}", daemon=True
         ).start()
         return True
 
-    def steer(self, text: str) -> bool:
+    def steer(self, text: str, sender: SessionListener | None = None) -> bool:
         """Steer the running turn, or send the message now; whether it was sent now."""
         with self._lock:
-            if self._is_running:
+            is_running = self._is_running
+            if is_running:
                 self._pending.steer(text)
-                return False
-        return self.send(text)
+                self._senders.add(text, sender)
+        if is_running:
+            self._show_waiting()
+            return False
+        return self.send(text, sender)
+
+    def _show_waiting(self) -> None:
+        """Send the waiting input to all clients if it has changed."""
+        with self._waiting_lock:
+            waiting = self._pending.waiting()
+            if waiting != self._shown_waiting:
+                self._shown_waiting = waiting
+                self.emit(InputWaiting(waiting))
 
     def _run(self, text: str) -> None:
         try:
@@ -302,6 +325,7 @@ class LiveSession:
             self._view.begin(text)
             listeners = list(self._listeners)
         self._send(listeners, MessageStart(text))
+        self._show_waiting()
         ends: list[MessageComplete] = []
         failed = attempt(Step("run a turn", lambda: self._run_agent(text, ends)))
         end = ends[0] if ends else failure(RuntimeError("the turn ended without a result"))
@@ -312,9 +336,15 @@ class LiveSession:
             self._is_running = bool(after.next_input)
             self._view.end()
             listeners = list(self._listeners)
-            if after.returned and not listeners:
-                self._returned = after.returned  # for the next client that attaches
-        self._send(listeners, dataclasses.replace(end, unread=after.returned))
+            returned = self._senders.split(after.returned, listeners)
+            self._senders.keep(self._pending.waiting())
+            if not listeners:  # for the next client that attaches
+                self._returned = join_inputs(after.returned)
+        for listener in listeners:
+            unread = join_inputs(returned.get(id(listener), ()))
+            listener.event(self.id, dataclasses.replace(end, unread=unread))
+        if not after.next_input:
+            self._show_waiting()
         attempt(Step("send session info", lambda: self.emit(self.info())))
         return after.next_input
 
@@ -338,10 +368,12 @@ class LiveSession:
     def _on_stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
         with self._lock:
             self._view.stored(event.role)
-        self.emit(StoredMessage(event.row_id, event.role, usage_view(event.usage)))
-        if event.role == "user" and has_begun:
+        is_steering = event.role == "user" and has_begun
+        if is_steering:
             self._pending.mark_read()
-            self.emit(SteerRead())
+            self.emit(SteerRead(event.text))
+            self._show_waiting()
+        self.emit(StoredMessage(event.row_id, event.role, usage_view(event.usage)))
 
     def _on_event(self, event: events.Event) -> None:
         mapped = client_event(event)
@@ -372,13 +404,13 @@ class LiveSession:
         """Wait for the end of the turn; whether it has ended."""
         return self._idle.wait(timeout=seconds)
 
-    def follow(self, outcome: CommandOutcome) -> bool:
+    def follow(self, outcome: CommandOutcome, sender: SessionListener | None = None) -> bool:
         """Apply the effects of a command on the running turn; whether it was possible."""
         if outcome.answer:
             return self.questions.answer("", outcome.answer)
         if outcome.steer or outcome.queue:
             text = outcome.steer or outcome.queue
-            _ = self.steer(text) if outcome.steer else self.send(text)
+            _ = self.steer(text, sender) if outcome.steer else self.send(text, sender)
             return True
         return self.interrupt() if outcome.stop else True
 

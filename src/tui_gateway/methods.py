@@ -236,13 +236,16 @@ EVENTS: Final = {
         _event("message.delta", "more of the answer", "text"),
         _event("reasoning.delta", "more of the model's reasoning", "text"),
         _event("message.complete", "the turn is over and stored; `status` is complete, "
-               "interrupted or error, `unread` is pending input that is returned; `problem` is "
-               "length, empty, filtered, step_limit, repeated_calls or nothing, `notice` its text",
+               "interrupted or error, `unread` is pending input of this client that is returned; "
+               "`problem` is length, empty, filtered, step_limit, repeated_calls or nothing, "
+               "`notice` its text",
                "text status error usage unread problem notice"),
         _event("message.stored", "a message of the turn is stored; `role` is user, assistant or "
                "tool; `usage` is what an answer took: tokens, cost and seconds",
                "message_id role usage"),
-        _event("steer.read", "the agent has read the steering input"),
+        _event("steer.read", "the agent has read the steering input, as one message", "text"),
+        _event("input.waiting", "the input of all clients that waits for the turn has changed",
+               "texts"),
         _event("tool.start", "a tool runs", "tool_id name context args_text before"),
         _event("tool.output", "output of the running tool", "tool_id text"),
         _event("tool.complete", "the result of the tool", "tool_id name result duration_s"),

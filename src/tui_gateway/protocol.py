@@ -152,7 +152,7 @@ class ReasoningText:
 
 @dataclass(frozen=True, slots=True)
 class MessageComplete:
-    """The turn is over and stored; `unread` is pending input that is returned."""
+    """The turn is over and stored; `unread` is pending input that is returned to its sender."""
 
     kind: ClassVar[str] = "message.complete"
 
@@ -178,9 +178,20 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class SteerRead:
-    """The agent has read the steering input."""
+    """The agent has read the steering input, as one message."""
 
     kind: ClassVar[str] = "steer.read"
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputWaiting:
+    """The input of all clients that waits for the turn has changed."""
+
+    kind: ClassVar[str] = "input.waiting"
+
+    texts: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +332,7 @@ ClientEvent = (
     | MessageComplete
     | StoredMessage
     | SteerRead
+    | InputWaiting
     | ToolStart
     | ToolText
     | ToolComplete
@@ -347,6 +359,7 @@ EVENT_TYPES: Final[dict[str, type[ClientEvent]]] = {
         MessageComplete,
         StoredMessage,
         SteerRead,
+        InputWaiting,
         ToolStart,
         ToolText,
         ToolComplete,

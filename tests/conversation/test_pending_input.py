@@ -100,7 +100,7 @@ def test_after_an_interrupt_the_rest_is_returned_to_the_user(
     pending.interrupt("and instead")
     assert conversation.agent.interrupts == 2
     result = pending.after_turn(is_complete=False)
-    assert result == AfterTurn("instead\n\nand instead", "steered\n\nqueued")
+    assert result == AfterTurn("instead\n\nand instead", ("steered", "queued"))
     pending.queue("again")
     assert pending.after_turn(is_complete=True) == AfterTurn("again")
 
@@ -108,7 +108,7 @@ def test_after_an_interrupt_the_rest_is_returned_to_the_user(
 def test_a_failed_turn_returns_what_waited(conversation: StoredConversation) -> None:
     pending = PendingInput(conversation)
     pending.queue("queued")
-    assert pending.after_turn(is_complete=False) == AfterTurn("", "queued")
+    assert pending.after_turn(is_complete=False) == AfterTurn("", ("queued",))
 
 
 @pytest.mark.parametrize("mode", ["steer", "queue", "interrupt"])

@@ -36,6 +36,23 @@ class HeldServer(ScriptServer):
         return number, step
 
 
+class StepwiseServer(ScriptServer):
+    """A model that answers one more request each time the test releases it."""
+
+    def __init__(self, script: ModelScript) -> None:
+        super().__init__(script)
+        self._released = threading.Semaphore(0)
+
+    def release(self) -> None:
+        """Answer one request."""
+        self._released.release()
+
+    def next_step(self, body: JsonObject) -> tuple[int, ScriptStep]:
+        number, step = super().next_step(body)
+        self._released.acquire(timeout=PATIENCE_SECONDS)
+        return number, step
+
+
 @contextmanager
 def model_servers() -> Iterator[Callable[..., ScriptServer]]:
     """Yield a function that starts a server for a script; all are stopped at the end."""

@@ -144,11 +144,11 @@ def interrupt(peer: Dispatcher, params: RpcParams) -> object:
 
 
 def steer(peer: Dispatcher, params: RpcParams) -> object:
-    return {"status": "streaming" if _live(peer, params).steer(params.text) else "queued"}
+    return {"status": "streaming" if _live(peer, params).steer(params.text, peer) else "queued"}
 
 
 def queue(peer: Dispatcher, params: RpcParams) -> object:
-    return {"status": "streaming" if _live(peer, params).send(params.text) else "queued"}
+    return {"status": "streaming" if _live(peer, params).send(params.text, peer) else "queued"}
 
 
 def title(peer: Dispatcher, params: RpcParams) -> object:
@@ -361,7 +361,7 @@ def dispatch(peer: Dispatcher, params: RpcParams) -> object:
         outcome, is_changed = as_rpc(lambda: slash_commands.run(live.conversation, line)), False
     else:
         outcome, is_changed = _changed(peer, live, line)
-    if not live.follow(outcome):
+    if not live.follow(outcome, peer):
         raise RpcError(NOTHING_TO_DO, f"nothing to /{command.name}")
     live.emit(live.info())
     kind, message = _effect(outcome)

@@ -179,11 +179,6 @@ export function applyEvent(state: Conversation, event: RpcEvent): Conversation {
   return handle ? handle(state, event.payload) : state;
 }
 
-/** Add a message that waits for the running turn. */
-export function addQueuedMessage(state: Conversation, text: string): Conversation {
-  return { ...state, items: [...state.items, { ...userItem(state.items, text), isQueued: true }] };
-}
-
 /** Show the images that were sent with the prompt of the turn. */
 export function addImages(state: Conversation, images: string[]): Conversation {
   const index = state.items.findLastIndex((one) => one.kind === "user" && !one.isQueued);
@@ -220,7 +215,14 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
     if (payload.role === "user") return { ...state, items: setMessageId(state.items, Number(payload.message_id)) };
     return payload.usage ? { ...state, items: addToLast(state.items, payload.usage as AnswerUsage) } : state;
   },
-  "steer.read": (state) => ({ ...state, items: markFirstQueuedRead(state.items) }),
+  "steer.read": (state, payload) => ({
+    ...state,
+    items: addBeforeQueued(endStreaming(state.items), userItem(state.items, toText(payload.text))),
+  }),
+  "input.waiting": (state, payload) => ({
+    ...state,
+    items: withQueued(state.items, Array.isArray(payload.texts) ? payload.texts.map(String) : []),
+  }),
   "tool.start": (state, payload) => ({
     ...state,
     items: addBeforeQueued(endStreaming(state.items), toolItem(state.items, payload)),
@@ -271,7 +273,7 @@ function addBeforeQueued(items: Item[], item: Item): Item[] {
 }
 
 function completeTurn(state: Conversation, payload: Payload): Conversation {
-  const items = endStreaming(state.items).filter((one) => !isQueued(one));
+  const items = endStreaming(state.items);
   const ended = { isRunning: false, endedTurns: state.endedTurns + 1, questions: [], status: "" };
   const done = { ...state, items, ...ended, returnedText: toText(payload.unread) };
   if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
@@ -310,17 +312,16 @@ function endStreaming(items: Item[]): Item[] {
   return items.map((one) => (one.kind === "answer" && one.isStreaming ? { ...one, isStreaming: false } : one));
 }
 
-function markFirstQueuedRead(items: Item[]): Item[] {
-  const index = items.findIndex((one) => one.kind === "user" && one.isQueued);
-  return items.map((one, position) => (position === index && one.kind === "user" ? { ...one, isQueued: false } : one));
+/** The items with the messages of all clients that wait for the turn. */
+function withQueued(items: Item[], texts: string[]): Item[] {
+  const shown = items.filter((one) => !isQueued(one));
+  for (const text of texts) shown.push({ ...userItem(shown, text), isQueued: true });
+  return shown;
 }
 
-/** Name the prompt that was stored: the one that started the turn, else the first queued one. */
+/** Name the prompt that was stored: the one that started the turn, or that the agent has read. */
 function setMessageId(items: Item[], messageId: number): Item[] {
-  const isUnnamed = (one: Item, isQueued: boolean) =>
-    one.kind === "user" && one.isQueued === isQueued && one.messageId === null;
-  const started = items.findLastIndex((one) => isUnnamed(one, false));
-  const index = started >= 0 ? started : items.findIndex((one) => isUnnamed(one, true));
+  const index = items.findLastIndex((one) => one.kind === "user" && !one.isQueued && one.messageId === null);
   return items.map((one, position) => (position === index ? ({ ...one, messageId } as UserItem) : one));
 }
 

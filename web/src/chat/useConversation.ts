@@ -5,7 +5,6 @@ import {
   type ApprovalAnswer,
   addImages,
   addNote,
-  addQueuedMessage,
   applyEvent,
   type Conversation,
   EMPTY_CONVERSATION,
@@ -195,8 +194,7 @@ export function useConversation(
       await ensureSession(model);
       await lastCommand.current; // a message after `/model` goes to the new model
       sentImages.current = images;
-      const answer = await call<{ status: string }>(`session.${mode}`, { text });
-      if (answer.status === "queued") setState((now) => addQueuedMessage(now, text));
+      await call(`session.${mode}`, { text });
     },
     [ensureSession, call, runCommand],
   );

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import {
-  addQueuedMessage,
   applyEvent,
   type Conversation,
   EMPTY_CONVERSATION,
@@ -109,22 +108,41 @@ describe("an answer", () => {
 describe("a message sent during a turn", () => {
   const running = applyEvents([event("message.start", { text: "go" })]);
 
+  const waiting = (...texts: string[]) => event("input.waiting", { texts });
+
   it("waits until it is read", () => {
-    const state = addQueuedMessage(running, "and hurry");
-    expect(state.items.at(-1)).toMatchObject({ isQueued: true });
-    expect(applyEvent(state, event("steer.read")).items.at(-1)).toMatchObject({ text: "and hurry", isQueued: false });
+    const state = applyEvents([waiting("and hurry", "later")], running);
+    expect(state.items.at(-2)).toMatchObject({ text: "and hurry", isQueued: true });
+    const read = applyEvents([event("steer.read", { text: "and hurry" }), waiting("later")], state);
+    const stored = applyEvent(read, event("message.stored", { role: "user", message_id: 7 }));
+    expect(stored.items.slice(1)).toMatchObject([
+      { text: "and hurry", isQueued: false, messageId: 7 },
+      { text: "later", isQueued: true, messageId: null },
+    ]);
   });
 
-  it("is shown once when its turn starts", () => {
-    const state = applyEvents([event("message.start", { text: "and then?" })], addQueuedMessage(running, "and then?"));
-    expect(state.items.filter((one) => one.kind === "user" && one.text === "and then?")).toHaveLength(1);
+  it("is shown once when its turn starts, and others wait", () => {
+    const state = applyEvents(
+      [
+        waiting("and then?", "after that"),
+        event("message.complete", { status: "complete" }),
+        event("message.start", { text: "and then?" }),
+        waiting("after that"),
+      ],
+      running,
+    );
+    expect(state.items).toMatchObject([
+      { text: "go" },
+      { text: "and then?", isQueued: false },
+      { text: "after that", isQueued: true },
+    ]);
   });
 
   it("does not split the answer that is being written", () => {
     const writing = applyEvent(running, event("message.delta", { text: "```\nfirst" }));
     const state = applyEvents(
       [event("message.delta", { text: "\nsecond\n```" }), event("tool.start", { tool_id: "t", name: "terminal" })],
-      addQueuedMessage(writing, "and then?"),
+      applyEvent(writing, waiting("and then?")),
     );
     expect(state.items).toMatchObject([
       { text: "go" },
@@ -136,10 +154,8 @@ describe("a message sent during a turn", () => {
   });
 
   it("goes back to the composer if it was not read", () => {
-    const state = applyEvent(
-      addQueuedMessage(running, "late"),
-      event("message.complete", { status: "interrupted", unread: "late" }),
-    );
+    const end = event("message.complete", { status: "interrupted", unread: "late" });
+    const state = applyEvents([waiting("late"), end, waiting()], running);
     expect(state.returnedText).toBe("late");
     expect(state.items.some((one) => one.kind === "user" && one.isQueued)).toBe(false);
   });

@@ -17,6 +17,7 @@ from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_cli.commands.system import trust
 from hermes_conversation import agent_factory, slash_commands
 from hermes_conversation.input_lines import memory_note, shell_command
+from hermes_conversation.pending_input import join_inputs
 from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, LeaseTakenError
@@ -125,8 +126,9 @@ class ChatRepl:
         except LeaseTakenError as error:
             self._out.error(f"{error}. Run `hermes -c` to watch it.")
             returned = self._busy_input.pending.after_turn(is_complete=False).returned
-            return "", "\n\n".join(filter(None, (line, returned)))
-        return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED_EXIT_CODE)
+            return "", join_inputs((line, *returned))
+        after = self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED_EXIT_CODE)
+        return after.next_input, join_inputs(after.returned)
 
     def _command(self, line: str) -> slash_commands.CommandOutcome:
         if line == "/trust" and self._out.is_watched:

@@ -1,0 +1,119 @@
+"""Messages that wait for a running turn, in two tabs of one conversation."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from support.chat_browser import ask, log
+from support.model_servers import HeldServer, StepwiseServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Locator, Page
+
+    from support.browsers import Visitor
+
+
+def queue(page: Page, text: str) -> None:
+    field(page).fill(text)
+    page.get_by_role("button", name="Queue").click()
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Message to the agent")
+
+
+def queued(page: Page) -> Locator:
+    return log(page).locator("[data-waiting=true]")
+
+
+@pytest.fixture
+def open_tabs(new_visitor: Visitor) -> Callable[[], tuple[Page, Page]]:
+    """Ask something in one tab, and open the same conversation in another."""
+
+    def open_both() -> tuple[Page, Page]:
+        first = new_visitor.open("/chat")
+        ask(first, "Begin")
+        expect(first.get_by_role("button", name="Stop")).to_be_visible()
+        expect(first).to_have_url(re.compile(r"/chat/\S+"))
+        second = new_visitor.open(first.url)
+        expect(second.get_by_role("button", name="Stop")).to_be_visible()
+        return first, second
+
+    return open_both
+
+
+def test_queued_messages_are_shown_in_every_tab_until_their_turn_starts(
+    answering: Callable[..., StepwiseServer], open_tabs: Callable[[], tuple[Page, Page]]
+) -> None:
+    model = answering("[{say: One.}, {say: Two.}, {say: Three.}]", StepwiseServer)
+    tabs = first, _ = open_tabs()
+    queue(first, "alpha")
+    queue(first, "beta")
+    for tab in tabs:
+        expect(queued(tab)).to_have_text([re.compile("alpha"), re.compile("beta")])
+    model.release()
+    for tab in tabs:
+        expect(log(tab).get_by_text("One.")).to_be_visible()
+        expect(queued(tab)).to_have_text([re.compile("beta")])
+        expect(log(tab).get_by_text("alpha")).to_have_count(1)
+    model.release()
+    model.release()
+    for tab in tabs:
+        expect(log(tab).get_by_text("Three.")).to_be_visible()
+        expect(queued(tab)).to_have_count(0)
+        expect(log(tab).get_by_text("beta")).to_have_count(1)
+
+
+def test_after_stop_a_queued_message_returns_to_the_tab_that_sent_it(
+    answering: Callable[..., HeldServer], open_tabs: Callable[[], tuple[Page, Page]]
+) -> None:
+    answering("[{say: One.}]", HeldServer)
+    first, second = open_tabs()
+    queue(first, "alpha")
+    expect(queued(second)).to_have_text(re.compile("alpha"))
+    queue(second, "beta")
+    expect(queued(first)).to_have_count(2)
+    second.get_by_role("button", name="Stop").click()
+    for tab, text in ((first, "alpha"), (second, "beta")):
+        expect(log(tab).get_by_text("Interrupted.")).to_be_visible()
+        expect(queued(tab)).to_have_count(0)
+        expect(field(tab)).to_have_value(text)
+
+
+def test_a_queued_message_of_a_closed_tab_returns_to_the_other_one(
+    answering: Callable[..., HeldServer], open_tabs: Callable[[], tuple[Page, Page]]
+) -> None:
+    answering("[{say: One.}]", HeldServer)
+    first, second = open_tabs()
+    queue(first, "alpha")
+    expect(queued(second)).to_have_text(re.compile("alpha"))
+    first.close()
+    second.get_by_role("button", name="Stop").click()
+    expect(field(second)).to_have_value("alpha")
+
+
+def test_all_messages_that_the_agent_has_read_leave_the_queue_in_every_tab(
+    answering: Callable[..., StepwiseServer], open_tabs: Callable[[], tuple[Page, Page]]
+) -> None:
+    call = "{name: terminal, arguments: {command: echo}}"
+    model = answering(f"[{{calls: [{call}]}}, {{say: I heard it.}}]", StepwiseServer)
+    tabs = first, _ = open_tabs()
+    for text in ("alpha", "beta"):
+        field(first).fill(text)
+        first.get_by_role("button", name="Send now").click()
+        expect(queued(first).filter(has_text=text)).to_be_visible()
+    model.release()  # the agent reads both after the tool call, as one message
+    for tab in tabs:
+        expect(queued(tab)).to_have_count(0)
+        expect(log(tab).locator("[data-waiting=false]")).to_have_text(
+            ["Begin", re.compile("alpha\\s+beta")]
+        )
+    model.release()
+    for tab in tabs:
+        expect(log(tab).get_by_text("I heard it.")).to_be_visible()
