@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from support.browsers import axe_violations
+from support.browsers import PHONE, axe_violations
 from support.chat_browser import ask, log
+from support.images import PIXEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-    "1f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
-)
+    from support.browsers import Visitor
+
 NATURAL_WIDTH = "image => image.decode().then(() => image.naturalWidth)"
 
 
@@ -130,3 +129,25 @@ def test_diagrams_are_drawn_without_an_origin_and_a_broken_one_shows_its_source(
     assert axe_violations(page, "wcag2a", "wcag2aa") == []
     hosts = {url.split("/")[2] for url in requests if url.startswith("http")}
     assert hosts == {page.url.split("/")[2]}
+
+
+def test_long_words_of_a_table_are_whole_on_a_phone(
+    set_model_steps: Callable[[str], str], new_visitor: Visitor
+) -> None:
+    words = ["configuration_of_the_gateway", "Donaudampfschifffahrt", "https://example.org/a/path"]
+    rows = [" | ".join(words), " | ".join("---" for _ in words), " | ".join(["x"] * len(words))]
+    answer = "\n".join(f"| {row} |" for row in rows)
+    set_model_steps(f"[{{say: {json.dumps(answer)}}}]")
+    page = new_visitor.open("/chat")
+    page.set_viewport_size(PHONE)
+    ask(page, "Tabulate")
+    headings = log(page).get_by_role("columnheader")
+    expect(headings).to_have_text(words)
+    lines = "cell => { const r = document.createRange(); r.selectNodeContents(cell);"
+    lines += " return new Set([...r.getClientRects()].map(one => one.top)).size }"
+    assert [heading.evaluate(lines) for heading in headings.all()] == [1, 1, 1]
+    scroller = log(page).locator(".table-scroll")
+    assert scroller.evaluate("one => one.scrollWidth > one.clientWidth")
+    headings.last.scroll_into_view_if_needed()
+    expect(headings.last).to_be_in_viewport(ratio=0.99)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
