@@ -228,35 +228,6 @@ def test_an_opened_conversation_and_a_new_prompt_show_the_end(
     expect(log(page).get_by_text("You said: And hornets?")).to_be_in_viewport()
 
 
-def test_a_draft_belongs_to_its_conversation_and_outlasts_a_reload(
-    set_model_steps: Callable[[str], str], page: Page, db: SessionDB
-) -> None:
-    set_model_steps("[]")  # the model echoes
-    for name in ("bees", "wasps"):
-        db.create_session(name, "cli", is_owned=False)
-        db.append_message(name, "user", f"About {name}")
-    page.goto("/chat/bees")
-    expect(log(page).get_by_text("About bees")).to_be_visible()
-    field = page.get_by_role("textbox", name="Message to the agent")
-    field.fill("half a thought")
-    recent = page.get_by_role("navigation", name="Recent conversations")
-    recent.get_by_role("link", name="wasps").click()
-    expect(log(page).get_by_text("About wasps")).to_be_visible()
-    expect(field).to_have_value("")
-    page.go_back()
-    expect(field).to_have_value("half a thought")
-    page.reload()
-    expect(field).to_have_value("half a thought")
-    page.get_by_role("link", name="New chat").click()
-    expect(field).to_have_value("")
-    field.fill("Read this")
-    field.press("Enter")
-    expect(log(page).get_by_text("You said: Read this")).to_be_visible()
-    page.get_by_role("link", name="New chat").click()
-    expect(page).to_have_url(re.compile(r"/chat$"))
-    expect(field).to_have_value("")
-
-
 def test_files_are_sent_with_the_answer(
     set_model_steps: Callable[[str], str], page: Page, db: SessionDB, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_dashboard.resources.uploads import MAX_BYTES, safe_name
+from support.images import PIXEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,14 +19,29 @@ pytestmark = pytest.mark.clock
 
 
 def test_an_upload_is_readable_by_its_owner_only(client: httpx.Client, hermes_home: Path) -> None:
-    response = client.post("/api/uploads", params={"name": "face.png"}, content=b"\x89PNG")
+    response = client.post("/api/uploads", params={"name": "face.png"}, content=PIXEL)
     fields = response.json()
     path = Path(fields.pop("path"))
-    assert fields == {"name": "face.png", "size": 4, "media_type": "image/png", "is_image": True}
+    kind = {"media_type": "image/png", "is_image": True}
+    assert fields == {"name": "face.png", "size": len(PIXEL), **kind}
     assert path.is_relative_to(hermes_home / "uploads")
-    assert path.read_bytes() == b"\x89PNG"
+    assert path.read_bytes() == PIXEL
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_an_image_that_no_model_can_read_is_rejected_and_removed(
+    client: httpx.Client, hermes_home: Path
+) -> None:
+    response = client.post("/api/uploads", params={"name": "a.png"}, content=b"\x89PNG")
+    assert response.status_code == 400
+    assert response.json()["detail"].startswith("a.png is not a readable image")
+    assert not [path for path in (hermes_home / "uploads").rglob("*") if path.is_file()]
+
+
+def test_a_drawing_is_passed_as_a_file(client: httpx.Client) -> None:
+    response = client.post("/api/uploads", params={"name": "a.svg"}, content=b"<svg/>")
+    assert response.json()["is_image"] is False
 
 
 def test_uploads_with_the_same_name_are_separate_files(client: httpx.Client) -> None:

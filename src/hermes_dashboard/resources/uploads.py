@@ -14,7 +14,9 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from hermes_conversation import attachments
 from hermes_core import media_store
+from hermes_core.errors import UsageError
 from hermes_core.paths import FILE_MODE, private_folder
 from hermes_dashboard.models.files import ANY_BYTES
 from hermes_dashboard.routes import ResourceRouter
@@ -30,7 +32,7 @@ MAX_BYTES: Final = MAX_MB * 1024 * 1024
 MAX_NAME_CHARACTERS: Final = 100
 TOO_LARGE: Final = f"A file has at most {MAX_MB} MB."
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    400: {"description": "the connection was lost in the middle"},
+    400: {"description": "the connection was lost in the middle, or an image cannot be used"},
     413: {"description": "the file is too large"},
 }
 
@@ -58,21 +60,32 @@ def router(parts: DashboardContext) -> ResourceRouter:
         if declared.isdecimal() and int(declared) > MAX_BYTES:
             raise HTTPException(413, TOO_LARGE)
         path = await run_in_threadpool(new_upload_path, parts.home, name)
+        kind = mimetypes.guess_type(path.name)[0] or media_store.UNKNOWN_MIME
+        is_image = kind in attachments.IMAGE_TYPES
         try:
             size = await write_body(request, path)
+            if is_image:
+                await run_in_threadpool(check_image, path, safe_name(name))
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        kind = mimetypes.guess_type(path.name)[0] or media_store.UNKNOWN_MIME
         return Upload(
             path=str(path),
             name=safe_name(name),
             size=size,
             media_type=kind,
-            is_image=kind.startswith("image/"),
+            is_image=is_image,
         )
 
     return routes
+
+
+def check_image(path: Path, name: str) -> None:
+    """Refuse an image that no message can have."""
+    try:
+        attachments.read(path)
+    except UsageError as error:
+        raise HTTPException(400, str(error).replace(str(path), name)) from error
 
 
 async def write_body(request: Request, path: Path) -> int:

@@ -179,10 +179,12 @@ export function applyEvent(state: Conversation, event: RpcEvent): Conversation {
   return handle ? handle(state, event.payload) : state;
 }
 
-/** Show the images that were sent with the prompt of the turn. */
-export function addImages(state: Conversation, images: string[]): Conversation {
+/** Show the images that were sent with the prompt of the turn; those without a preview are counted. */
+export function addImages(state: Conversation, previews: string[]): Conversation {
   const index = state.items.findLastIndex((one) => one.kind === "user" && !one.isQueued);
-  const items = state.items.map((one, at) => (at === index && one.kind === "user" ? { ...one, images } : one));
+  const images = previews.filter(Boolean);
+  const added = { images, imageCount: previews.length - images.length };
+  const items = state.items.map((one, at) => (at === index && one.kind === "user" ? { ...one, ...added } : one));
   return { ...state, items };
 }
 

@@ -12,11 +12,15 @@ import {
   openConversation,
   reopenConversation,
 } from "./conversationState";
+import type { Attachment } from "./drafts";
 import { RpcClient, type RpcState } from "./rpc";
 import { beforeLastPrompt } from "./turns";
 
 /** How a message is sent during a turn: to that turn, or after it. */
 export type SendMode = "steer" | "queue";
+
+/** Whether a text is a slash command. */
+export const isCommand = (text: string) => text.startsWith("/") && !text.includes("\n");
 
 interface CommandOutcome {
   type: "exec" | "send" | "prefill" | "leave";
@@ -38,11 +42,11 @@ export interface WorkingFolder {
  * A conversation with the agent over a connection that reconnects automatically.
  *
  * `storedId` names a stored conversation; without one, the first message creates a conversation in
- * `folder`, and `onMoved` receives its id.
+ * `folder`, and `onMoved` receives its id, and whether another conversation was open before.
  */
 export function useConversation(
   storedId: string | undefined,
-  onMoved: (storedId: string) => void,
+  onMoved: (storedId: string, isOther: boolean) => void,
   folder?: WorkingFolder,
 ) {
   const [state, setState] = useState<Conversation>(EMPTY_CONVERSATION);
@@ -61,7 +65,7 @@ export function useConversation(
   const folderRef = useRef(folder);
   folderRef.current = folder;
 
-  const showSession = useCallback((found: OpenedSession) => {
+  const showSession = useCallback((found: OpenedSession, isOther = false) => {
     live.current = found.session_id;
     const isOtherSession = stored.current !== found.stored_session_id;
     stored.current = found.stored_session_id;
@@ -69,7 +73,7 @@ export function useConversation(
     setState((before) => (isOtherSession ? openConversation(found) : reopenConversation(before, found)));
     if (!isOtherSession) return;
     setOpened(({ count }) => ({ count, id: found.stored_session_id }));
-    onMovedRef.current(found.stored_session_id);
+    onMovedRef.current(found.stored_session_id, isOther);
   }, []);
 
   /** Open a stored conversation; concurrent callers share one request. */
@@ -130,7 +134,9 @@ export function useConversation(
   useEffect(() => {
     const id = live.current;
     if (!state.isOutdated || !id) return;
-    rpc.current?.call<OpenedSession>("session.activate", { session_id: id }).then(showSession, setProblem);
+    rpc.current
+      ?.call<OpenedSession>("session.activate", { session_id: id })
+      .then((found) => showSession(found), setProblem);
   }, [state.isOutdated, showSession]);
 
   /** The id of the open session; creates a session if none is open. */
@@ -179,7 +185,8 @@ export function useConversation(
       lastCommand.current = dispatched.catch(() => undefined);
       const outcome = await dispatched;
       if (outcome.session_id !== live.current || outcome.changed) {
-        showSession(await call<OpenedSession>("session.activate", { session_id: outcome.session_id }));
+        const isOther = outcome.session_id !== live.current;
+        showSession(await call<OpenedSession>("session.activate", { session_id: outcome.session_id }), isOther);
       }
       if (outcome.output) setState((now) => addNote(now, outcome.output ?? "", { isOutput: true }));
       if (outcome.type === "prefill") setState((now) => ({ ...now, returnedText: outcome.message ?? "" }));
@@ -189,14 +196,25 @@ export function useConversation(
   );
 
   const send = useCallback(
-    async (text: string, mode: SendMode, model?: string, images: string[] = []) => {
-      if (text.startsWith("/") && !text.includes("\n")) return runCommand(text);
-      await ensureSession(model);
+    async (text: string, mode: SendMode, model?: string, images: Attachment[] = []) => {
+      if (isCommand(text)) return runCommand(text);
+      // Another conversation may be on screen before the message is sent.
+      const session_id = await ensureSession(model);
       await lastCommand.current; // a message after `/model` goes to the new model
-      sentImages.current = images;
-      await call(`session.${mode}`, { text });
+      const attached: string[] = [];
+      try {
+        for (const { path } of images) {
+          attached.push((await request<{ attached: string }>("image.attach", { session_id, path })).attached);
+        }
+        sentImages.current = images.map((one) => one.preview);
+        await request(`session.${mode}`, { session_id, text });
+      } catch (error) {
+        sentImages.current = [];
+        for (const name of attached) await request("image.detach", { session_id, name }).catch(() => {}); // as it was
+        throw error;
+      }
     },
-    [ensureSession, call, runCommand],
+    [ensureSession, request, runCommand],
   );
 
   /** Ask the last prompt again; its answer is replaced. */
@@ -215,8 +233,8 @@ export function useConversation(
     async (beforeMessage: number | null, text = "") => {
       const params = { message_id: beforeMessage ?? undefined, keep_images: Boolean(text) };
       const { session_id } = await call<{ session_id: string }>("session.branch", params);
-      showSession(await call<OpenedSession>("session.activate", { session_id }));
-      if (text) await call("prompt.submit", { text });
+      showSession(await call<OpenedSession>("session.activate", { session_id }), true);
+      if (text) await call("prompt.submit", { session_id, text });
     },
     [call, showSession],
   );

@@ -43,6 +43,8 @@ export const chat = {
   images: (n: number) => (n === 1 ? "1 image" : `${n} images`),
   openTranscript: "Open transcript",
   latest: "Jump to latest message",
+  sendFailed: (title: string, reason: string) =>
+    `The message to “${title}” was not sent and is in its draft: ${reason}`,
   uploadFailed: (name: string, reason: string) => `Could not attach ${name}: ${reason}`,
   setup: {
     title: "Choose a model",

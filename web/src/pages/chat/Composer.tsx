@@ -2,11 +2,13 @@ import { ActionIcon, Button, FileButton, Group, Text, Textarea, Tooltip } from "
 import { notifications } from "@mantine/notifications";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
-import { readDraft, writeDraft } from "@/chat/drafts";
-import type { SendMode, useConversation } from "@/chat/useConversation";
+import { type Attachment, EMPTY_DRAFT, withUnsent } from "@/chat/drafts";
+import { conversationTitle } from "@/chat/uploads";
+import { isCommand, type SendMode, type useConversation } from "@/chat/useConversation";
+import { useDraft } from "@/chat/useDraft";
 import { errorMessage, showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
-import { type Attachment, uploadAttachment } from "./attachments";
+import { uploadAttachment } from "./attachments";
 import classes from "./ChatPage.module.css";
 import { FileChip } from "./FileChip";
 import { NotifyButton } from "./NotifyButton";
@@ -22,9 +24,8 @@ interface Props {
 /** The input for messages and attachments. */
 export function Composer({ conversation, model }: Props) {
   const texts = useTexts().chat;
-  const draftId = conversation.opened.id;
-  const [text, setText] = useState(() => readDraft(draftId));
-  const [files, setFiles] = useState<Attachment[]>([]);
+  const { draft, change } = useDraft(conversation.opened.id);
+  const { text, files } = draft;
   const [isDropping, setDropping] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const { isRunning, returnedText } = conversation.state;
@@ -34,33 +35,28 @@ export function Composer({ conversation, model }: Props) {
     if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone the keyboard would cover the page
   }, []);
 
-  const writtenTo = useRef(draftId);
-  useEffect(() => {
-    if (writtenTo.current !== draftId) writeDraft(writtenTo.current, ""); // the conversation got another id
-    writtenTo.current = draftId;
-    writeDraft(draftId, text);
-  }, [draftId, text]);
-
   useEffect(() => {
     if (!returnedText) return;
-    setText((now) => (now ? `${returnedText}\n${now}` : returnedText));
+    change((now) => withUnsent(now, { text: returnedText, files: [] }));
     clearReturnedText();
     field.current?.focus();
-  }, [returnedText, clearReturnedText]);
+  }, [returnedText, clearReturnedText, change]);
+
+  const setText = (next: string) => change((now) => ({ ...now, text: next }));
 
   const send = async (mode: SendMode, typed = text) => {
-    const lines = [typed.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
+    const sent = isCommand(typed.trim()) ? { text, files: [] } : draft; // files wait for a message
+    const lines = [typed.trim(), ...sent.files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
     if (!typed.trim() && files.length > 0) lines.unshift(files[0]?.isImage ? texts.imagesOnly : texts.filesOnly);
     if (lines.length === 0) return;
-    setText("");
-    setFiles([]);
+    const title = conversationTitle(conversation.state) || texts.newChat;
+    change((now) => (sent === draft ? EMPTY_DRAFT : { ...now, text: "" }));
     try {
-      const images = files.flatMap((one) => (one.preview ? [one.preview] : []));
+      const images = sent.files.filter((one) => one.isImage);
       await conversation.send(lines.join("\n"), mode, model, images);
     } catch (error) {
-      setText((now) => (now ? `${text}\n${now}` : text));
-      setFiles((now) => [...files, ...now]);
-      showError(error);
+      const isShown = change((now) => withUnsent(now, sent));
+      showError(isShown ? error : new Error(texts.sendFailed(title, errorMessage(error))));
     }
     field.current?.focus();
   };
@@ -72,8 +68,8 @@ export function Composer({ conversation, model }: Props) {
   const addFiles = async (chosen: File[]) => {
     for (const file of chosen) {
       try {
-        const found = await uploadAttachment(file, conversation.ensureSession, conversation.call);
-        setFiles((now) => [...now, found]);
+        const found = await uploadAttachment(file);
+        change((now) => ({ ...now, files: [...now.files, found] }));
       } catch (error) {
         notifications.show({ color: "red", message: texts.uploadFailed(file.name, errorMessage(error)) });
       }
@@ -81,7 +77,10 @@ export function Composer({ conversation, model }: Props) {
   };
 
   const insertSpeech = (spoken: string) => {
-    setText((now) => (now && !/\s$/.test(now) ? `${now} ${spoken}` : now + spoken));
+    change((now) => ({
+      ...now,
+      text: now.text && !/\s$/.test(now.text) ? `${now.text} ${spoken}` : now.text + spoken,
+    }));
     field.current?.focus();
   };
   const onDrop = (event: DragEvent) => {
@@ -102,10 +101,8 @@ export function Composer({ conversation, model }: Props) {
     event.preventDefault();
     void send("steer");
   };
-  const removeFile = async (file: Attachment) => {
-    setFiles(files.filter((one) => one !== file));
-    if (file.isImage) await conversation.call("image.detach", { name: file.attachedName }).catch(showError);
-  };
+  const removeFile = (file: Attachment) =>
+    change((now) => ({ ...now, files: now.files.filter((one) => one.path !== file.path) }));
 
   return (
     <>
@@ -128,7 +125,7 @@ export function Composer({ conversation, model }: Props) {
                 key={file.path}
                 name={file.name}
                 preview={file.preview}
-                onRemove={() => void removeFile(file)}
+                onRemove={() => removeFile(file)}
                 removeLabel={texts.detach(file.name)}
               />
             ))}
