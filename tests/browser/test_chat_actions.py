@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
@@ -11,9 +13,10 @@ from support.chat_browser import ask, log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, WebSocketRoute
 
     from hermes_state import SessionDB
+    from support.browsers import Visitor
 
 
 def test_an_answer_is_copied_quoted_and_retried_with_the_keyboard(
@@ -63,6 +66,11 @@ def test_an_edited_prompt_is_a_branch_with_arrows_between_the_versions(
     expect(log(page).get_by_text("You said: beta")).to_be_visible()
     expect(versions).to_have_text("1 of 2")
     assert page.url == first
+    page.go_back()
+    expect(log(page).get_by_text("You said: delta")).to_be_visible()
+    page.go_back()  # the original, from which the edit started
+    expect(log(page).get_by_text("You said: gamma")).to_be_visible()
+    assert page.url == first
     page.reload()  # the edit of the first prompt, too, and of a reopened conversation
     log(page).get_by_role("button", name="Edit and resend").first.click()
     log(page).get_by_role("textbox", name="Edit the message").fill("omega")
@@ -87,3 +95,34 @@ def test_a_branch_continues_after_an_answer(
     ask(page, "gamma")
     expect(log(page).get_by_text("You said: gamma")).to_be_visible()
     expect(log(page).get_by_role("group", name="Versions of this message")).to_have_text("2 of 2")
+    page.go_back()
+    expect(log(page).get_by_text("You said: beta")).to_be_visible()
+
+
+def test_an_edited_prompt_that_cannot_be_sent_goes_to_the_composer(
+    new_visitor: Visitor, set_model_steps: Callable[[str], str]
+) -> None:
+    set_model_steps("[]")
+
+    def refuse_branches(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def forward(frame: str | bytes) -> None:
+            request = json.loads(frame)
+            if request["method"] == "session.branch":
+                error = {"code": -32000, "message": "The disk is full."}
+                socket.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+            else:
+                server.send(frame)
+
+        socket.on_message(forward)
+
+    new_visitor.context.route_web_socket(re.compile("/api/ws"), refuse_branches)
+    page = new_visitor.open("/chat")
+    ask(page, "alpha")
+    expect(log(page).get_by_text("You said: alpha")).to_be_visible()
+    log(page).get_by_role("button", name="Edit and resend").click()
+    log(page).get_by_role("textbox", name="Edit the message").fill("a long edit")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("The disk is full.")
+    expect(page.get_by_role("textbox", name="Message to the agent")).to_have_value("a long edit")

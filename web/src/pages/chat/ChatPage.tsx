@@ -32,7 +32,8 @@ export default function ChatPage() {
   const [model, setModel] = useState<string | undefined>();
   const [folder, setFolder] = useState<WorkingFolder | undefined>();
   const showSession = useCallback(
-    (id: string) => void navigate({ to: "/chat/{-$sessionId}", params: { sessionId: id }, replace: true }),
+    (id: string, isOther: boolean) =>
+      void navigate({ to: "/chat/{-$sessionId}", params: { sessionId: id }, replace: !isOther }),
     [navigate],
   );
   const conversation = useConversation(sessionId, showSession, folder);
@@ -131,7 +132,11 @@ function useMessageHandlers({ retry, branch, insertText }: ReturnType<typeof use
       },
       onBranch: ({ nextPromptId }) => void branch(nextPromptId).catch(showError),
       onQuote: (text) => insertText(quotation(text)),
-      onResend: (messageId, text) => void branch(messageId, text).catch(showError),
+      onResend: (messageId, text) =>
+        void branch(messageId, text).catch((error) => {
+          insertText(text);
+          showError(error);
+        }),
     }),
     [retry, branch, insertText],
   );
