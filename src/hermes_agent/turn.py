@@ -46,6 +46,7 @@ from hermes_agent.toolbox import TurnContext
 from hermes_agent.tools.base import failure
 from hermes_agent.turn_control import join_texts, stored_identity
 from hermes_core.isolate import Step, attempt
+from hermes_core.messages import HOOK_FEEDBACK, is_prompt
 from hermes_state.delivery import leases
 from hermes_state.messages.history import JOURNALED_ROW_ID
 
@@ -163,7 +164,7 @@ class Turn:
         self._deps.store.drop_unfinished()
         self.messages = self._deps.store.history()
         self.prompt_index = max(
-            (index for index, message in enumerate(self.messages) if message["role"] == "user"),
+            (index for index, message in enumerate(self.messages) if is_prompt(message)),
             default=0,
         )
         yield TurnStarted(self._deps.store.session_id, self._turn_id)
@@ -342,8 +343,8 @@ class Turn:
     def _add_feedback(self) -> Notice:
         """Store why the turn continues; the model reads it as a message."""
         text = f"{FEEDBACK_PREFIX}{self._feedback}"
-        self._deps.store.add_prompt(text, self._lease)
-        self.messages.append({"role": "user", "content": text})
+        self._deps.store.add_prompt(text, self._lease, finish_reason=HOOK_FEEDBACK)
+        self.messages.append({"role": "user", "content": text, "finish_reason": HOOK_FEEDBACK})
         self._continuations += 1
         notice = Notice(f"A hook continues the turn: {self._feedback}", ends_answer=True)
         self._feedback = ""

@@ -93,7 +93,7 @@ class ScannedMessage(NamedTuple):
     tool_name: str | None = None
     call_id: str | None = None
     is_copy: bool = False
-    is_observed: bool = False
+    is_observed: bool = False  # or else not written by a person
 
 
 # A `ScannedMessage` as a plain tuple, which is made faster.

@@ -59,6 +59,15 @@ class Message(TypedDict, total=False):
     display_metadata: object
 
 
+# The finish reason of a message with the role of a user that a hook has written for the model.
+HOOK_FEEDBACK: Final = "hook_feedback"
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether a message is of the user, not feedback of a hook."""
+    return message.get("role") == "user" and message.get("finish_reason") != HOOK_FEEDBACK
+
+
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
 _TYPE_PLACEHOLDERS = {
     "image": "[image]",

@@ -46,7 +46,7 @@ class AnswerUsageInfo:
 
 
 class DisplayedMessage(TypedDict):
-    """A stored message for display."""
+    """A stored message for display; the role `hook` is feedback of a hook to the model."""
 
     id: int
     role: str

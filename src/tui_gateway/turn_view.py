@@ -76,7 +76,7 @@ def display_message(row: MessageRow, usage: AnswerUsage | None = None) -> Displa
     content = DELETED_TEXT if row.is_deleted else row.content
     return {
         "id": row.id,
-        "role": row.role,
+        "role": row.shown_role,
         "content": list(map(_part, content)) if isinstance(content, list) else content,
         "reasoning": row.reasoning,
         "tool_name": row.tool_name,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from hermes_core.config.file import ConfigFile
 from support.browsers import axe_violations
 from support.chat_browser import ask, log
 from support.dashboards import wait_until
@@ -100,3 +102,26 @@ def test_a_checkpoint_is_restored_after_its_diff_was_shown(
     assert (folder / "other.txt").read_text() == "mine\n"
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Changed files (3)")).to_be_visible()
+
+
+def test_feedback_of_a_hook_is_no_message_of_the_user(
+    set_model_steps: Callable[[str], str], page: Page, tmp_path: Path
+) -> None:
+    set_model_steps("[{say: First.}, {say: Second.}]")
+    mark = tmp_path / "mark"
+    command = f"test -e {mark} || {{ touch {mark}; echo 'write done' >&2; exit 2; }}"
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+    with ConfigFile.of_home().path.open("a") as file:
+        file.write(f"\nhooks: {json.dumps(hooks)}\n")
+    page.goto("/chat")
+    ask(page, "Begin")
+    for _ in range(2):  # live, and reopened
+        expect(log(page).get_by_text("Second.")).to_be_visible()
+        expect(log(page).get_by_text("write done")).to_be_visible()
+        expect(log(page).locator("[data-waiting]")).to_have_text(["Begin"])
+        expect(log(page).get_by_role("button", name="Edit and resend")).to_have_count(1)
+        page.reload()
+    page.get_by_role("link", name="Open transcript").click()
+    blocks = page.get_by_label("Conversation messages").get_by_role("article")
+    expect(blocks.filter(has_text="write done").locator("header strong")).to_have_text("Hook")
+    expect(blocks.filter(has_text="Begin").locator("header strong")).to_have_text("You")

@@ -24,6 +24,7 @@ from hermes_achievements.scan.history import (
 )
 from hermes_achievements.scan.ledger_entries import collect_facts
 from hermes_core.history_rows import SCHEDULED_SOURCES, project_of
+from hermes_core.messages import HOOK_FEEDBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -148,6 +149,7 @@ class PlainMessage(TypedDict, total=False):
     tool_name: str | None
     tool_call_id: str | None
     observed: bool | None
+    finish_reason: str | None
 
 
 NO_SESSION: Final[PlainSession] = {}
@@ -276,7 +278,7 @@ def _message_row(message: PlainMessage, number: int, started: float) -> ScannedM
         message.get("tool_name"),
         message.get("tool_call_id"),
         False,
-        bool(message.get("observed")),
+        bool(message.get("observed")) or message.get("finish_reason") == HOOK_FEEDBACK,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.messages import calls_in
 from hermes_agent.tools.todo import current_items, format_items
-from hermes_core.messages import plain_text
+from hermes_core.messages import is_prompt, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ def user_messages(messages: Sequence[Message], kept: set[str], budget: int) -> l
     own = [
         text
         for message in messages
-        if message.get("role") == "user"
+        if is_prompt(message)
         and (text := plain_text(message.get("content")).strip())
         and text not in kept
         and not text.startswith(SUMMARY_HEADING.strip())

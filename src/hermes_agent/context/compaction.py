@@ -25,7 +25,7 @@ from hermes_agent.context.window import (
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.messages import ModelRequest, Usage, calls_in
 from hermes_agent.providers.completion import complete
-from hermes_core.messages import plain_text
+from hermes_core.messages import is_prompt, plain_text
 
 if TYPE_CHECKING:
     from hermes_agent.conversation_store import ConversationStore
@@ -104,7 +104,7 @@ def split(messages: list[Message], window: int) -> tuple[list[Message], list[Mes
     Of an exchange that is too long to be kept, the prompt and the last steps are.
     """
     budget = int(TAIL_SHARE * window)
-    prompts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
+    prompts = [place for place, each in enumerate(messages) if is_prompt(each)]
     tokens = list(accumulate(map(message_tokens, reversed(messages))))[::-1]  # from each to the end
     start = next((place for place in prompts if tokens[place] <= budget), len(messages))
     if start < len(messages) or not prompts:

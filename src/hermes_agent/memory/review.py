@@ -18,6 +18,7 @@ from hermes_agent.providers.completion import complete
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.turn_control import Cancel
 from hermes_core.isolate import Step, run_all
+from hermes_core.messages import is_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ class ReviewDependencies(NamedTuple):
 
 def turns_in(messages: list[Message]) -> int:
     """The number of user messages, without summaries."""
-    prompts = (message.get("content") for message in messages if message.get("role") == "user")
+    prompts = (message.get("content") for message in messages if is_prompt(message))
     return sum(not str(content).startswith(SUMMARY_HEADING) for content in prompts)
 
 

@@ -45,7 +45,7 @@ def message_of(row: MessageRow, usage: AnswerUsage | None = None) -> MessageView
     return MessageView(
         id=row.id,
         session_id=row.session_id,
-        role=row.role or "unknown",
+        role=row.shown_role or "unknown",
         text=text,
         reasoning=row.reasoning or row.reasoning_content,
         tool_calls=calls_of(row.tool_calls),

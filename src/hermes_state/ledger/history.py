@@ -18,6 +18,7 @@ from hermes_core.history_rows import (
     SessionKind,
     project_of,
 )
+from hermes_core.messages import HOOK_FEEDBACK
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import PORTABLE_JSON_PREFIX, decode_json
@@ -117,7 +118,8 @@ def _rows_sql(columns: Columns, *, with_copies: bool) -> str:
     Contents with several parts have the length 0. In a file they start with a zero character,
     where SQLite ends a text.
     """
-    observed = "coalesce(m.observed, 0)" if "observed" in columns.messages else "0"
+    is_observed = "coalesce(m.observed, 0) <> 0" if "observed" in columns.messages else "0 <> 0"
+    observed = f"({is_observed} OR coalesce(m.finish_reason, '') = '{HOOK_FEEDBACK}')"
     copy, join = "0", ""
     if with_copies:
         copy = "c.message_id IS NOT NULL"

@@ -42,11 +42,13 @@ LIVE_FROM = """
 # A summary has the role of a user message; it is stored as a copy without an origin.
 NTH_USER = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
+        AND coalesce(finish_reason, '') <> 'hook_feedback'
         AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
     ORDER BY id DESC LIMIT 1 OFFSET ?
 """
 PROMPTS = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
+        AND coalesce(finish_reason, '') <> 'hook_feedback'
         AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
 """
 COUNT_UNDONE = """

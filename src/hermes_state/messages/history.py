@@ -43,6 +43,7 @@ LIVE_OR_COMPACTED = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
 RECENT_USER = """
     SELECT id, timestamp, content FROM messages
     WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR ? = 1)
+        AND coalesce(finish_reason, '') <> 'hook_feedback'
     ORDER BY id DESC LIMIT ?
 """
 

@@ -44,7 +44,7 @@ PROMPTS: Final = """
                                ELSE substr(content, 1, 400) END
     FROM messages
     WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR compacted = 1)
-        AND coalesce(finish_reason, '') <> 'deleted'
+        AND coalesce(finish_reason, '') NOT IN ('deleted', 'hook_feedback')
     ORDER BY id LIMIT ?
 """
 

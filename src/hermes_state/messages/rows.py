@@ -6,7 +6,12 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from hermes_core.messages import has_lone_surrogate, preview, without_memory_blocks
+from hermes_core.messages import (
+    HOOK_FEEDBACK,
+    has_lone_surrogate,
+    preview,
+    without_memory_blocks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +29,7 @@ JSON_PREFIXES: Final = (JSON_PREFIX, PORTABLE_JSON_PREFIX)
 # The finish reason of a user message that its sender has deleted on the platform it came from.
 DELETED: Final = "deleted"
 DELETED_TEXT: Final = "(deleted by sender)"  # what the model gets instead of its text
+HOOK_ROLE: Final = "hook"  # under which feedback of hooks is shown
 
 
 def encode_content(content: Any) -> str | None:
@@ -238,6 +244,11 @@ class MessageRow(NamedTuple):
         return self.role == "user" and self.finish_reason == DELETED
 
     @property
+    def shown_role(self) -> str:
+        """The role under which the message is shown: feedback is not of the user."""
+        return HOOK_ROLE if self.finish_reason == HOOK_FEEDBACK else self.role
+
+    @property
     def is_undone(self) -> bool:
         """Whether the message was undone, not compacted."""
         return not self.is_live and not self.compacted
@@ -290,6 +301,8 @@ def as_turn(row: MessageRow) -> Message:
         turn["message_id"] = row.platform_message_id
     if row.observed:
         turn["observed"] = True
+    if row.finish_reason == HOOK_FEEDBACK:
+        turn["finish_reason"] = HOOK_FEEDBACK
     return turn if row.role != "assistant" else turn | _assistant_fields(row)
 
 

@@ -115,7 +115,7 @@ class ReadOptions:
         marks += ["deleted by sender"] if message.is_deleted else []
         calls = message.tool_calls
         return ReadableMessage(
-            role=message.role or "?",
+            role=message.shown_role or "?",
             name=message.tool_name or "",
             at=format_time(message.timestamp),
             text=without_memory_blocks(plain_text(redact.value(message.content))).strip("\n"),

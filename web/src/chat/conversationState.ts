@@ -190,9 +190,7 @@ export function addImages(state: Conversation, previews: string[]): Conversation
 
 /** Add a note of the page itself. */
 export function addNote(state: Conversation, text: string, rest: Partial<NoteItem> = {}): Conversation {
-  const base = { notice: null, tone: "plain", isOutput: false } as const;
-  const note: NoteItem = { kind: "note", key: nextKey(state.items), text, ...base, ...rest };
-  return { ...state, items: addBeforeQueued(state.items, note) };
+  return { ...state, items: addBeforeQueued(state.items, { ...noteItem(state.items, text), ...rest }) };
 }
 
 function showStatus(state: Conversation, payload: Payload): Conversation {
@@ -337,6 +335,7 @@ function addToLast(items: Item[], usage: AnswerUsage): Item[] {
 function addStoredMessage(items: Item[], row: StoredMessage): void {
   const { text, imageCount, images } = parseContent(row.content);
   if (row.role === "user") items.push({ ...userItem(items, text), imageCount, images, messageId: row.id });
+  if (row.role === "hook") items.push(noteItem(items, text));
   if (row.role === "tool") addToolResult(items, row, text);
   if (row.role !== "assistant") return;
   if (text || row.reasoning) {
@@ -407,6 +406,10 @@ function parseContent(content: unknown): ParsedContent {
 
 function userItem(items: Item[], text: string): UserItem {
   return { kind: "user", key: nextKey(items), text, imageCount: 0, images: [], isQueued: false, messageId: null };
+}
+
+function noteItem(items: Item[], text: string): NoteItem {
+  return { kind: "note", key: nextKey(items), text, notice: null, tone: "plain", isOutput: false };
 }
 
 function answerItem(items: Item[], text: string): AnswerItem {

@@ -67,7 +67,7 @@ class PublicSession(TypedDict):
 
 def print_message(out: CommandOutput, message: MessageRow, *, full: bool = False) -> None:
     """Print a message under its heading, followed by an empty line."""
-    role = message.role or "?"
+    role = message.shown_role or "?"
     marks = "".join(f" [{mark}]" for mark in _marks(message))
     heading = f"{role} {message.tool_name}" if message.tool_name else role
     style = _HEADING_STYLES.get(role, "bold")
