@@ -75,3 +75,21 @@ def test_an_answer_in_a_background_tab_is_a_notification_after_a_click_and_a_mar
     ask(page, "three")
     page.wait_for_function("() => window.shown.length === 1")
     assert page.evaluate("shown") == [["Answer ready", "Third."]]
+
+
+def test_a_missing_or_refused_microphone_is_explained(
+    set_model_steps: Callable[[str], str], new_visitor: Visitor
+) -> None:
+    set_model_steps("[]")
+    ConfigFile.of_home().set("gateway.transcribe_command", "echo milk")
+    page = new_visitor.open("/chat")
+    reasons = {
+        "NotFoundError": "No microphone was found.",
+        "NotAllowedError": "The browser does not allow the microphone for this page.",
+    }
+    for name, text in reasons.items():
+        refuse = f"async () => {{ throw new DOMException('refused', '{name}'); }}"
+        page.evaluate(f"() => {{ navigator.mediaDevices.getUserMedia = {refuse}; }}")
+        page.get_by_role("button", name="Dictate").click()
+        expect(page.get_by_role("alert").filter(has_text=text)).to_be_visible()
+        expect(page.get_by_role("button", name="Dictate")).to_be_enabled()

@@ -22,3 +22,17 @@ export async function setNotifying(isOn: boolean): Promise<boolean> {
   localStorage.setItem(STORAGE_KEY, isOn ? "on" : "off");
   return isOn;
 }
+
+/** Show a notification if they are on; a click opens the page. */
+export function notify(title: string, body: string, tag: string | undefined): void {
+  if (!isNotifying()) return;
+  try {
+    const notice = new Notification(title, { body, icon: "/icon-192.png", tag });
+    notice.onclick = () => {
+      window.focus();
+      notice.close();
+    };
+  } catch {
+    void setNotifying(false); // Chrome on Android has permissions, and makes none for pages
+  }
+}

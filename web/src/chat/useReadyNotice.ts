@@ -1,12 +1,13 @@
 import { useEffect, useRef, useState } from "react";
-import type { Conversation } from "./conversationState";
-import { isNotifying } from "./notifications";
+import type { Conversation, Item } from "./conversationState";
+import { notify } from "./notifications";
 
 const MAX_BODY_CHARACTERS = 140;
 
 interface NoticeTexts {
   ready: string;
   question: string;
+  failed: string;
 }
 
 /** Tell that a turn has ended or a question waits while the page is in the background; whether there is such news. */
@@ -30,18 +31,17 @@ export function useReadyNotice(state: Conversation, title: string, texts: Notice
     const isReady = state.endedTurns > last.endedTurns || (last.isRunning && !state.isRunning);
     if (!document.hidden || !(isQuestion || isReady)) return;
     setNews(true);
-    if (!isNotifying()) return;
-    const answer = state.items.findLast((one) => one.kind === "answer");
-    const body = isQuestion ? title : (answer?.text.slice(0, MAX_BODY_CHARACTERS) ?? title);
-    const notice = new Notification(isQuestion ? texts.question : texts.ready, {
-      body,
-      icon: "/icon-192.png",
-      tag: state.info?.stored_session_id,
-    });
-    notice.onclick = () => {
-      window.focus();
-      notice.close();
-    };
+    const failure = state.items.findLast((one) => one.kind !== "user");
+    const isFailure = failure?.kind === "note" && failure.notice === "failed";
+    const tag = state.info?.stored_session_id;
+    if (isQuestion) notify(texts.question, title, tag);
+    else if (isFailure) notify(texts.failed, failure.text.slice(0, MAX_BODY_CHARACTERS), tag);
+    else notify(texts.ready, lastAnswer(state.items) || title, tag);
   }, [state, title, texts]);
   return hasNews;
+}
+
+function lastAnswer(items: Item[]): string {
+  const answer = items.findLast((one) => one.kind === "answer");
+  return answer?.text.slice(0, MAX_BODY_CHARACTERS) ?? "";
 }

@@ -98,6 +98,7 @@ export const chat = {
     recording: "Stop recording and insert the text",
     working: "Transcribing…",
     refused: "The browser does not allow the microphone for this page.",
+    missing: "No microphone was found.",
   },
   notify: {
     label: "Notify when an answer is ready",
@@ -106,6 +107,7 @@ export const chat = {
     refused: "The browser does not allow notifications for this page.",
     ready: "Answer ready",
     question: "The agent has a question",
+    failed: "The turn ended with an error",
   },
   todo: {
     label: "Steps of the agent",

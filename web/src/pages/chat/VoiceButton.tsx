@@ -15,9 +15,8 @@ export function VoiceButton({ onText }: { onText: (text: string) => void }) {
     queryFn: () => fetchJSON<TranscriptionState>("/api/transcriptions"),
     staleTime: 60_000,
   });
-  const { state, start, stop } = useRecorder(onText, (error) =>
-    showError(error.name === "NotAllowedError" ? new Error(texts.refused) : error),
-  );
+  const reasons: Record<string, string> = { NotAllowedError: texts.refused, NotFoundError: texts.missing };
+  const { state, start, stop } = useRecorder(onText, (error) => showError(reasons[error.name] ?? error));
   if (!data?.is_available || !canRecord()) return null;
   const label = texts[state];
   const Icon = { idle: Mic, starting: LoaderCircle, recording: MicOff, working: LoaderCircle }[state];

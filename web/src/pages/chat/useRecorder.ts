@@ -19,11 +19,13 @@ export function useRecorder(onText: (text: string) => void, onError: (error: Err
   const recorder = useRef<MediaRecorder | null>(null);
   const handlers = useRef({ onText, onError });
   handlers.current = { onText, onError };
+  const isLeft = useRef(false);
 
   const start = useCallback(async () => {
     setState("starting");
     try {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+      if (isLeft.current) return stopTracks(stream); // nothing on the page could stop it
       const recording = new MediaRecorder(stream);
       const parts: Blob[] = [];
       recording.ondataavailable = (event) => {
@@ -31,7 +33,7 @@ export function useRecorder(onText: (text: string) => void, onError: (error: Err
         if (event.data.size > 0) setState((now) => (now === "starting" ? "recording" : now)); // there is sound
       };
       recording.onstop = () => {
-        for (const track of stream.getTracks()) track.stop(); // the browser shows that it no longer listens
+        stopTracks(stream);
         setState("working");
         transcribe(new Blob(parts, { type: recording.mimeType }))
           .then((text) => text && handlers.current.onText(text), handlers.current.onError)
@@ -47,17 +49,23 @@ export function useRecorder(onText: (text: string) => void, onError: (error: Err
 
   const stop = useCallback(() => recorder.current?.stop(), []);
 
-  useEffect(
-    () => () => {
+  useEffect(() => {
+    isLeft.current = false;
+    return () => {
+      isLeft.current = true;
       const recording = recorder.current;
       if (!recording || recording.state === "inactive") return;
       recording.onstop = null; // the page is left: nothing is sent
       recording.stop();
-      for (const track of recording.stream.getTracks()) track.stop();
-    },
-    [],
-  );
+      stopTracks(recording.stream);
+    };
+  }, []);
   return { state, start, stop };
+}
+
+/** Release the microphone: the browser shows that it no longer listens. */
+function stopTracks(stream: MediaStream): void {
+  for (const track of stream.getTracks()) track.stop();
 }
 
 async function transcribe(recording: Blob): Promise<string> {
