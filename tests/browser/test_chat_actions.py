@@ -126,3 +126,34 @@ def test_an_edited_prompt_that_cannot_be_sent_goes_to_the_composer(
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("The disk is full.")
     expect(page.get_by_role("textbox", name="Message to the agent")).to_have_value("a long edit")
+
+
+def test_a_copy_that_the_browser_refuses_is_reported(
+    set_model_steps: Callable[[str], str], new_visitor: Visitor
+) -> None:
+    set_model_steps("[]")
+    page = new_visitor.context.new_page()
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined });")
+    page.goto("/chat")  # as without TLS, on another machine
+    ask(page, "alpha")
+    log(page).get_by_role("button", name="Copy answer").click()
+    expect(page.get_by_role("alert")).to_contain_text("The text could not be copied")
+
+
+def test_the_field_of_an_edit_takes_the_focus_once(
+    set_model_steps: Callable[[str], str], new_visitor: Visitor
+) -> None:
+    set_model_steps("[]")
+    page, other = new_visitor.open("/chat"), new_visitor.context.new_page()
+    ask(page, "alpha")
+    expect(log(page).get_by_text("You said: alpha")).to_be_visible()
+    other.goto(page.url)
+    log(page).get_by_role("button", name="Edit and resend").click()
+    edited = log(page).get_by_role("textbox", name="Edit the message")
+    edited.fill("half an edit")
+    field = page.get_by_role("textbox", name="Message to the agent")
+    field.focus()
+    ask(other, "beta")
+    expect(log(page).get_by_text("You said: beta")).to_be_visible()
+    expect(field).to_be_focused()
+    expect(edited).to_have_value("half an edit")

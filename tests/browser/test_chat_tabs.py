@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from support.browsers import axe_violations
 from support.chat_browser import ask, log
 from support.model_servers import HeldServer, StepwiseServer
 
@@ -117,3 +118,32 @@ def test_all_messages_that_the_agent_has_read_leave_the_queue_in_every_tab(
     model.release()
     for tab in tabs:
         expect(log(tab).get_by_text("I heard it.")).to_be_visible()
+
+
+def test_escape_that_ends_an_input_method_does_not_stop_the_turn(
+    answering: Callable[..., HeldServer], page: Page
+) -> None:
+    model = answering("[{say: One.}]", HeldServer)
+    page.goto("/chat")
+    ask(page, "Begin")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    key = {"key": "Escape", "isComposing": True, "bubbles": True, "cancelable": True}
+    field(page).dispatch_event("keydown", key)
+    queue(page, "alpha")  # handled after a request to stop
+    expect(queued(page)).to_have_text(re.compile("alpha"))
+    model.release()
+    expect(log(page).get_by_text("You said: alpha")).to_be_visible()
+    expect(log(page).get_by_text("Interrupted.")).to_have_count(0)
+
+
+def test_queued_messages_are_readable_in_the_dark(
+    answering: Callable[..., HeldServer], new_visitor: Visitor
+) -> None:
+    answering("[{say: One.}]", HeldServer)
+    page = new_visitor.open("/chat")
+    page.get_by_role("button", name="Use dark theme").click()
+    ask(page, "Begin")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    queue(page, "alpha")
+    expect(queued(page)).to_be_visible()
+    assert axe_violations(page, "wcag2a", "wcag2aa") == []

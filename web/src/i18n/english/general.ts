@@ -43,6 +43,8 @@ export const general = {
   undo: "Undo",
   copy: "Copy",
   copied: "Copied",
+  copyFailed:
+    "The text could not be copied: the browser allows it for pages on this machine and over HTTPS. Select it and press Ctrl+C.",
   download: "Download",
   loading: "Loading…",
   untitled: "Untitled",

@@ -96,8 +96,9 @@ export function Composer({ conversation, model }: Props) {
   const stop = () => void conversation.call("session.interrupt").catch(showError);
   const onKeyDown = (event: KeyboardEvent) => {
     if (menu.handleKey(event)) return;
+    if (event.nativeEvent.isComposing) return;
     if (event.key === "Escape" && isRunning) stop();
-    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     void send("steer");
   };

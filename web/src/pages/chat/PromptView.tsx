@@ -1,5 +1,5 @@
 import { Button, Group, Text, Textarea } from "@mantine/core";
-import { type FormEvent, type KeyboardEvent, useState } from "react";
+import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
 import type { UserItem } from "@/chat/conversationState";
 import { splitUploads } from "@/chat/uploads";
 import type { PromptVersions } from "@/chat/usePromptVersions";
@@ -67,6 +67,8 @@ interface FormProps {
 function PromptForm({ text, onSend, onClose }: FormProps) {
   const texts = useTexts().chat.actions;
   const [edited, setEdited] = useState(text);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const send = (event: FormEvent | KeyboardEvent) => {
     event.preventDefault();
     if (!edited.trim()) return;
@@ -74,8 +76,9 @@ function PromptForm({ text, onSend, onClose }: FormProps) {
     onSend(edited.trim());
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.nativeEvent.isComposing) return;
     if (event.key === "Escape") onClose();
-    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
+    if (event.key === "Enter" && !event.shiftKey) send(event);
   };
   return (
     <form className={classes.editing} onSubmit={send}>
@@ -86,7 +89,7 @@ function PromptForm({ text, onSend, onClose }: FormProps) {
         value={edited}
         onChange={(event) => setEdited(event.currentTarget.value)}
         onKeyDown={onKeyDown}
-        ref={(field) => field?.focus()}
+        ref={field}
       />
       <Group gap="xs" mt="xs" justify="flex-end">
         <Text size="xs" c="dimmed" flex={1}>
