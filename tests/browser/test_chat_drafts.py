@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from support.chat_browser import ask, log
 from support.images import PIXEL
+from support.model_servers import HeldServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,3 +160,27 @@ def test_a_send_that_fails_after_a_switch_returns_to_the_draft_of_its_conversati
     open_recent(page, "bees")
     expect(field(page)).to_have_value("Do they sting?")
     assert "sting" not in str(db.get_messages("wasps"))
+
+
+def test_a_picture_that_is_sent_during_a_turn_goes_with_its_own_message(
+    answering: Callable[..., HeldServer], page: Page, db: SessionDB, tmp_path: Path
+) -> None:
+    picture = tmp_path / "dot.png"
+    picture.write_bytes(PIXEL)
+    call = "{name: terminal, arguments: {command: echo}}"
+    model = answering(f"[{{calls: [{call}]}}, {{say: One.}}, {{say: Two.}}]", HeldServer)
+    page.goto("/chat")
+    ask(page, "Begin")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    attach(page, picture)
+    field(page).fill("What is it?")
+    page.get_by_role("button", name="Send now").click()
+    expect(log(page).locator("[data-waiting=true]")).to_be_visible()
+    model.release()
+    expect(log(page).get_by_text("Two.")).to_be_visible()
+    rows = db.get_messages(page.url.rpartition("/")[2])
+    prompts = [str(row["content"]) for row in rows if row["role"] == "user"]
+    assert len(prompts) == 2
+    assert "What is it?" in prompts[1]
+    assert "image_url" in prompts[1]
+    expect(log(page).get_by_role("img", name="Attached image")).to_have_count(1)

@@ -207,7 +207,8 @@ export function useConversation(
           attached.push((await request<{ attached: string }>("image.attach", { session_id, path })).attached);
         }
         sentImages.current = images.map((one) => one.preview);
-        await request(`session.${mode}`, { session_id, text });
+        // Pictures go with the prompt of a turn, not with text that a running one reads.
+        await request(`session.${images.length > 0 ? "queue" : mode}`, { session_id, text });
       } catch (error) {
         sentImages.current = [];
         for (const name of attached) await request("image.detach", { session_id, name }).catch(() => {}); // as it was
