@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from support.browsers import DESKTOP, PHONE
 from support.chat_browser import ask, log
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
     from support.browsers import Visitor
+
+IS_ON_TOP = """(button) => {
+  const box = button.getBoundingClientRect();
+  const x = box.x + box.width / 2, y = box.y + box.height / 2;
+  return button.contains(document.elementFromPoint(x, y));
+}"""
 
 
 def test_an_answer_is_copied_quoted_and_retried_with_the_keyboard(
@@ -157,3 +164,18 @@ def test_the_field_of_an_edit_takes_the_focus_once(
     expect(log(page).get_by_text("You said: beta")).to_be_visible()
     expect(field).to_be_focused()
     expect(edited).to_have_value("half an edit")
+
+
+def test_a_notice_does_not_cover_the_buttons_of_the_composer(
+    set_model_steps: Callable[[str], str], new_visitor: Visitor
+) -> None:
+    set_model_steps("[]")
+    page = new_visitor.open("/chat")
+    ask(page, "alpha")
+    expect(log(page).get_by_text("You said: alpha")).to_be_visible()
+    for size in (PHONE, DESKTOP):
+        page.set_viewport_size(size)
+        ask(page, "/nonsense")
+        expect(page.get_by_role("alert")).to_contain_text("Unknown command: /nonsense.")
+        assert page.get_by_role("button", name="Send", exact=True).evaluate(IS_ON_TOP)
+        expect(page.get_by_role("alert")).to_have_count(0)  # it closes itself

@@ -31,7 +31,7 @@ export function App() {
       cssVariablesResolver={cssVariables}
       getStyleNonce={() => nonce}
     >
-      <Notifications position="bottom-right" />
+      <Notifications position="top-right" />
       <QueryClientProvider client={client}>
         <AuthGuard>
           <RouterProvider router={router} />
