@@ -338,7 +338,7 @@ class LiveSession:
             listeners = list(self._listeners)
             returned = self._senders.split(after.returned, listeners)
             self._senders.keep(self._pending.waiting())
-            if not listeners:  # for the next client that attaches
+            if after.returned and not listeners:  # for the next client that attaches
                 self._returned = join_inputs(after.returned)
         for listener in listeners:
             unread = join_inputs(returned.get(id(listener), ()))
