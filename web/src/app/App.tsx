@@ -31,7 +31,7 @@ export function App() {
       cssVariablesResolver={cssVariables}
       getStyleNonce={() => nonce}
     >
-      <Notifications position="top-right" />
+      <Notifications position="bottom-right" />
       <QueryClientProvider client={client}>
         <AuthGuard>
           <RouterProvider router={router} />
