@@ -2,6 +2,7 @@
 
     HermesError
       UsageError                 the request cannot be carried out as given
+        FieldError               a field of the request is wrong
         ConfigError              a setting cannot be used as written
           NoModelError           no model is configured and no local one was found
         SessionNotFoundError     no session has that id, prefix or title
@@ -46,6 +47,12 @@ command line.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class HermesError(Exception):
     """Base class of all errors that Hermes raises deliberately."""
@@ -57,6 +64,25 @@ class UsageError(HermesError):
     """The request cannot be carried out as given."""
 
     exit_code = 2
+
+
+class FieldError(UsageError):
+    """A field of the request is wrong; a form shows the message at this field."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@contextmanager
+def of_field(name: str) -> Iterator[None]:
+    """Raise a UsageError of the block as the FieldError of this field."""
+    try:
+        yield
+    except FieldError:
+        raise
+    except UsageError as error:
+        raise FieldError(name, str(error)) from error
 
 
 class ConfigError(UsageError):

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import (
     AmbiguousSessionError,
+    FieldError,
     HermesError,
     SessionNotFoundError,
     StoreError,
@@ -93,7 +94,10 @@ def install(app: FastAPI, describe: Callable[[Exception], str] = lambda _: INTER
 
 async def _problem(_request: Request, error: Exception) -> PlainJson:
     status = status_of(error) if isinstance(error, HermesError) else 500
-    return PlainJson({"detail": with_command_name(str(error))}, status)
+    body = {"detail": with_command_name(str(error))}
+    if isinstance(error, FieldError):
+        body["field"] = error.field
+    return PlainJson(body, status)
 
 
 async def _validation_problem(_request: Request, error: Exception) -> PlainJson:

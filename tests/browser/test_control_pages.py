@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from hermes_agent.memory.files import MemoryFiles
@@ -193,6 +194,66 @@ def test_an_mcp_server_is_added_tested_and_removed(visitor: Visitor) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.get_by_text("No MCP servers yet.")).to_be_visible()
     assert ConfigFile.of_home().block("mcp_servers") == {}
+
+
+def field_error(field: Locator) -> str:
+    """The text that a browser reads out as the error of a field."""
+    return str(
+        field.evaluate(
+            """(field) => (field.getAttribute("aria-describedby") ?? "").split(" ")
+              .filter((id) => id.endsWith("-error"))
+              .map((id) => document.getElementById(id)?.innerText ?? "").join("")"""
+        )
+    )
+
+
+def test_a_refused_server_says_so_at_the_field_that_is_wrong(visitor: Visitor) -> None:
+    visitor.problems.allow("status of 400")
+    page = visitor.open("/mcp")
+    page.get_by_role("button", name="Add a server").click()
+    form = page.get_by_role("dialog")
+    name, command = form.get_by_label("Name"), form.get_by_role("textbox", name="Command")
+    variables = form.get_by_label("Environment variables")
+    name.fill("shop")
+    command.fill("mcp-shop")
+    variables.fill("A B=1")
+    form.get_by_role("button", name="Request").click()
+    expect(form.get_by_text("'A B' is not the name of a variable.")).to_be_visible()
+    assert "'A B'" in field_error(variables)
+    assert (field_error(command), field_error(name)) == ("", "")
+    expect(variables).to_be_focused()
+    variables.fill("no value")
+    form.get_by_role("button", name="Request").click()
+    expect(form.get_by_text("Write each environment variable as NAME=VALUE.")).to_be_visible()
+    assert (field_error(command), "NAME=VALUE" in field_error(variables)) == ("", True)
+    variables.fill("")
+    name.fill("a shop")
+    form.get_by_role("button", name="Request").click()
+    expect(form.get_by_text("A name has at most 64 letters")).to_be_visible()
+    assert (field_error(command), field_error(variables)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "button", "fields"),
+    [
+        ("/mcp", "Add a server", {"Name": "shop", "Command": "mcp-shop"}),
+        ("/schedules", "Add a job", {"When": "every 2h", "What to do": "Say hello."}),
+    ],
+)
+def test_a_double_click_sends_a_form_once(
+    page: Page, path: str, button: str, fields: dict[str, str]
+) -> None:
+    sent = []
+    page.on("request", lambda request: sent.append(request) if request.method == "POST" else None)
+    page.goto(path)
+    page.get_by_role("button", name=button).click()
+    form = page.get_by_role("dialog")
+    for label, text in fields.items():
+        form.get_by_role("textbox", name=label).fill(text)
+    form.get_by_role("button", name="Request").dblclick()
+    expect(form).to_have_count(0)
+    assert len(sent) == 1
+    expect(page.locator(".mantine-Notification-root")).to_have_count(1)
 
 
 def test_notes_of_another_person_are_edited_with_undo(db: SessionDB, page: Page) -> None:

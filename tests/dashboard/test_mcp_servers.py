@@ -106,3 +106,24 @@ def test_a_password_in_a_url_is_not_shown(client: httpx.Client) -> None:
     assert (asked.status_code, asked.json()["new"]) == (202, "https://…@mcp.example/x")
     assert run_hermes("dashboard", "confirm", asked.json()["code"], "--yes").code == 0
     assert ConfigFile.of_home().block("mcp_servers")["web"] == {"url": body["url"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"name": "a b", "command": "x"}, "name"),
+        ({"name": "taken", "command": "x"}, "name"),
+        ({"command": "'unclosed"}, "command"),
+        ({"command": "x\x01"}, "command"),
+        ({"url": "ftp://mcp.example"}, "url"),
+        ({"url": "https://"}, "url"),
+        ({"command": "x", "variables": {"A B": "1"}}, "variables"),
+        ({"url": "https://mcp.example", "variables": {"Ä": "1"}}, "variables"),
+    ],
+)
+def test_a_refusal_names_the_field_that_is_wrong(
+    client: httpx.Client, fields: dict[str, object], field: str
+) -> None:
+    ConfigFile.of_home().set_entry("mcp_servers", "taken", {"command": "x"})
+    answer = client.post(SERVERS, json={"name": "shop", **fields})
+    assert (answer.status_code, answer.json().get("field")) == (400, field), answer.text

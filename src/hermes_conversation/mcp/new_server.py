@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from hermes_agent.mcp.config import SECTION, SERVER_NAME, VARIABLE, parse_servers
-from hermes_core.errors import UsageError
+from hermes_core.errors import FieldError, UsageError
 from hermes_core.json_values import list_in, object_in, text_in
 
 if TYPE_CHECKING:
@@ -22,32 +22,35 @@ HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 def check_server(name: str, fields: JsonObject) -> None:
     """Raise UsageError for a server that could never be used; a variable may be set later."""
     if not SERVER_NAME.fullmatch(name):
-        raise UsageError("A name has at most 64 letters, digits, dots, _ and -.")
+        raise FieldError("name", "A name has at most 64 letters, digits, dots, _ and -.")
     _check_texts(fields)
     variables = {match[0]: "x" for match in VARIABLE.findall(str(fields))}
     (server,) = parse_servers({name: fields}, variables, "{name}")
     if server.problem:
-        raise UsageError(server.problem)
+        raise FieldError("url" if "url" in fields else "command", server.problem)
 
 
 def _check_texts(fields: JsonObject) -> None:
     """Raise UsageError for texts that no program and no server can be started with."""
-    texts = [text_in(fields, "command"), text_in(fields, "url"), *map(str, list_in(fields, "args"))]
-    if any(CONTROL.search(text) for text in texts):
-        raise UsageError("The command or URL has control characters.")
     url = text_in(fields, "url")
+    words = [text_in(fields, "command"), *map(str, list_in(fields, "args"))]
+    if any(CONTROL.search(text) for text in words):
+        raise FieldError("command", "The command has control characters.")
+    if CONTROL.search(url):
+        raise FieldError("url", "The URL has control characters.")
     if url.startswith(("http://", "https://")) and not urlsplit(url).netloc:
-        raise UsageError("The URL has no host.")
+        raise FieldError("url", "The URL has no host.")
     for kind, key, pattern in (("variable", "env", VARIABLE_NAME), ("header", "headers", HEADER)):
         for name in object_in(fields, key):
             if not pattern.fullmatch(name):
-                raise UsageError(f"{name!r} is not the name of a {kind}.")
+                raise FieldError("variables", f"{name!r} is not the name of a {kind}.")
 
 
 def require_new(config: ConfigFile, name: str) -> None:
     """Raise UsageError if config.yaml has a server with this name."""
     if name in config.block(SECTION):
-        raise UsageError(f"{name} exists already. Run `hermes mcp remove {name}` first.")
+        advice = f"Run `hermes mcp remove {name}` first."
+        raise FieldError("name", f"{name} exists already. {advice}")
 
 
 def add_server(config: ConfigFile, name: str, fields: JsonObject) -> None:

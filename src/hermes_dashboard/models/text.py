@@ -47,6 +47,7 @@ class ProblemView(BaseModel):
     """The error and how to fix it."""
 
     detail: str
+    field: str | None = Field(default=None, description="the field of the body that is wrong")
 
 
 def problems(*codes: int) -> dict[int | str, dict[str, Any]]:

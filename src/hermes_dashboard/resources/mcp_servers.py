@@ -17,7 +17,7 @@ from hermes_conversation.mcp.connection_test import connect
 from hermes_conversation.mcp.new_server import check_server, remove_server, require_new
 from hermes_conversation.mcp.server_list import list_servers
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import UsageError
+from hermes_core.errors import FieldError, UsageError
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedServer
 from hermes_dashboard.errors import PlainJson
@@ -118,7 +118,8 @@ def _fields(server: NewMcpServer) -> JsonObject:
     try:
         words = shlex.split(server.command)
     except ValueError as error:
-        raise UsageError(f"The command cannot be split into words: {error}.") from error
+        reason = f"The command cannot be split into words: {error}."
+        raise FieldError("command", reason) from error
     if bool(words) == bool(server.url.strip()):
         raise UsageError("Enter either a command or a URL.")
     if not words:

@@ -12,7 +12,7 @@ from fastapi import HTTPException, Query, Response
 
 from hermes_conversation import scheduled_jobs
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import UsageError
+from hermes_core.errors import UsageError, of_field
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.schedules.requested_job import RequestedJob
 from hermes_dashboard.models.schedules import (
@@ -113,10 +113,14 @@ def _add_request(routes: ResourceRouter, context: DashboardContext) -> None:
     @routes.post("", status_code=202, response_model=PendingChangeItem, responses=problems(400))
     def request_job(new: NewScheduledJob) -> dict[str, Any]:
         """Request a job; it is created after a confirmation in a terminal."""
-        prompt = scheduled_jobs.checked_prompt(new.prompt)
         schedule, zone = " ".join(new.schedule.split()), new.time_zone.strip()
-        request = scheduled_jobs.JobRequest(schedule, prompt, zone=zone)
-        scheduled_jobs.first_occurrence(request, context.db.clock.now())
+        with of_field("prompt"):
+            prompt = scheduled_jobs.checked_prompt(new.prompt)
+        with of_field("time_zone"):
+            scheduled_jobs.zone_named(zone)
+        with of_field("schedule"):
+            request = scheduled_jobs.JobRequest(schedule, prompt, zone=zone)
+            scheduled_jobs.first_occurrence(request, context.db.clock.now())
         name = new.name.strip() or scheduled_jobs.short_name(prompt)
         job = RequestedJob(schedule, prompt, name, zone)
         return change_item(changes.add("job", name, job.to_text()), ConfigFile.of_home())

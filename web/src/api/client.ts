@@ -4,12 +4,15 @@
 export class ApiError extends Error {
   readonly status: number;
   readonly login: LoginMethod | null;
+  /** What is wrong with each field of the body, by its name. */
+  readonly fields: Record<string, string>;
 
-  constructor(status: number, message: string, login: LoginMethod | null = null) {
+  constructor(status: number, message: string, login: LoginMethod | null = null, fields: Record<string, string> = {}) {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.login = login;
+    this.fields = fields;
   }
 }
 
@@ -63,8 +66,10 @@ export function sendJSON<T>(method: string, path: string, body?: unknown): Promi
 async function readError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
-    const body = JSON.parse(text) as { detail?: unknown; login?: LoginMethod };
-    return new ApiError(response.status, formatDetail(body.detail) || response.statusText, body.login ?? null);
+    const body = JSON.parse(text) as { detail?: unknown; field?: string; login?: LoginMethod };
+    const message = formatDetail(body.detail) || response.statusText;
+    const fields = body.field ? { [body.field]: message } : invalidFields(body.detail);
+    return new ApiError(response.status, message, body.login ?? null, fields);
   } catch {
     return new ApiError(response.status, response.statusText || `The server returned status ${response.status}.`);
   }
@@ -77,6 +82,16 @@ export function formatDetail(detail: unknown): string {
   return detail
     .map((one: { loc?: unknown[]; msg?: string }) => `${String(one.loc?.at(-1) ?? "")}: ${one.msg ?? ""}`)
     .join("; ");
+}
+
+/** The fields of a body that FastAPI reports as invalid, each with its first problem. */
+export function invalidFields(detail: unknown): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const one of Array.isArray(detail) ? (detail as { loc?: unknown[]; msg?: string }[]) : []) {
+    const name = one.loc?.[0] === "body" ? String(one.loc[1] ?? "") : "";
+    if (name) found[name] ??= one.msg ?? "";
+  }
+  return found;
 }
 
 /** A path with a query string; empty values are omitted, lists are repeated. */

@@ -4,11 +4,13 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { PendingChange } from "@/api/types";
-import { errorMessage } from "@/components/notices";
+import { FormProblem } from "@/components/FormProblem";
+import { useFormRequest } from "@/components/useFormRequest";
 import { useTexts } from "@/i18n";
 import { parseVariables } from "./variables";
 
 const EMPTY = { name: "", kind: "command", target: "", variables: "" };
+const FIELDS = ["name", "command", "url", "variables"] as const;
 
 /** The form for a new server; it takes effect after a confirmation in a terminal. */
 export function ServerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -16,36 +18,38 @@ export function ServerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () =
   const texts = mcp.form;
   const client = useQueryClient();
   const [draft, setDraft] = useState(EMPTY);
-  const [problem, setProblem] = useState<string | null>(null);
+  const { form, isBusy, problems, setProblems, refuse, run } = useFormRequest(FIELDS);
   const isUrl = draft.kind === "url";
-  const field = (name: keyof typeof EMPTY) => ({
-    value: draft[name],
-    onChange: (event: { currentTarget: { value: string } }) =>
-      setDraft({ ...draft, [name]: event.currentTarget.value }),
-  });
-  const submit = async (event: FormEvent) => {
+  const targetName = isUrl ? "url" : "command";
+  const field = (name: "name" | "target" | "variables") => {
+    const sentName = name === "target" ? targetName : name;
+    return {
+      name: sentName,
+      value: draft[name],
+      error: problems[sentName],
+      onChange: (event: { currentTarget: { value: string } }) =>
+        setDraft({ ...draft, [name]: event.currentTarget.value }),
+    };
+  };
+  const submit = (event: FormEvent) => {
     event.preventDefault();
     const variables = parseVariables(draft.variables, isUrl ? ":" : "=");
     if (variables === null) {
-      setProblem(isUrl ? texts.badHeaders : texts.badVariables);
+      refuse({ variables: isUrl ? texts.badHeaders : texts.badVariables });
       return;
     }
-    const target = isUrl ? { url: draft.target } : { command: draft.target };
-    try {
-      const body = { name: draft.name, ...target, variables };
+    void run(async () => {
+      const body = { name: draft.name, [targetName]: draft.target, variables };
       const change = await sendJSON<PendingChange>("POST", "/api/mcp-servers", body);
       notifications.show({ message: texts.requested(change.name) });
       await client.invalidateQueries({ queryKey: ["pending-changes"] });
       setDraft(EMPTY);
-      setProblem(null);
       onClose();
-    } catch (error) {
-      setProblem(errorMessage(error));
-    }
+    });
   };
   return (
     <Modal opened={isOpen} onClose={onClose} title={texts.title} closeButtonProps={{ "aria-label": general.close }}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form ref={form} onSubmit={submit}>
         <Stack gap="sm">
           <TextInput label={texts.name} description={texts.nameHelp} maxLength={64} data-autofocus {...field("name")} />
           <SegmentedControl
@@ -55,12 +59,14 @@ export function ServerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () =
               { value: "url", label: texts.url },
             ]}
             value={draft.kind}
-            onChange={(kind) => setDraft({ ...draft, kind })}
+            onChange={(kind) => {
+              setDraft({ ...draft, kind });
+              setProblems({});
+            }}
           />
           <TextInput
             label={isUrl ? texts.url : texts.command}
             description={isUrl ? texts.urlHelp : texts.commandHelp}
-            error={problem}
             {...field("target")}
           />
           <Textarea
@@ -70,11 +76,12 @@ export function ServerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () =
             minRows={2}
             {...field("variables")}
           />
+          <FormProblem text={problems[""]} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               {general.cancel}
             </Button>
-            <Button type="submit" disabled={!draft.name.trim() || !draft.target.trim()}>
+            <Button type="submit" loading={isBusy} disabled={!draft.name.trim() || !draft.target.trim()}>
               {texts.save}
             </Button>
           </Group>

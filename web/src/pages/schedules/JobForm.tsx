@@ -1,13 +1,15 @@
 import { Button, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { PendingChange } from "@/api/types";
-import { errorMessage } from "@/components/notices";
+import { FormProblem } from "@/components/FormProblem";
+import { useFormRequest } from "@/components/useFormRequest";
 import { useTexts } from "@/i18n";
 
 const EMPTY = { schedule: "", prompt: "", name: "", time_zone: "" };
+const FIELDS = Object.keys(EMPTY);
 
 /** The form for a new job; it takes effect after a confirmation in a terminal. */
 export function JobForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -15,44 +17,35 @@ export function JobForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
   const texts = schedules.form;
   const client = useQueryClient();
   const [draft, setDraft] = useState(EMPTY);
-  const [problem, setProblem] = useState<string | null>(null);
+  const { form, isBusy, problems, onSubmit } = useFormRequest(FIELDS);
   const field = (name: keyof typeof EMPTY) => ({
+    name,
     value: draft[name],
+    error: problems[name],
     onChange: (event: { currentTarget: { value: string } }) =>
       setDraft({ ...draft, [name]: event.currentTarget.value }),
   });
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    try {
-      const change = await sendJSON<PendingChange>("POST", "/api/schedules", draft);
-      notifications.show({ message: texts.requested(change.name) });
-      await client.invalidateQueries({ queryKey: ["pending-changes"] });
-      setDraft(EMPTY);
-      setProblem(null);
-      onClose();
-    } catch (error) {
-      setProblem(errorMessage(error));
-    }
-  };
+  const submit = onSubmit(async () => {
+    const change = await sendJSON<PendingChange>("POST", "/api/schedules", draft);
+    notifications.show({ message: texts.requested(change.name) });
+    await client.invalidateQueries({ queryKey: ["pending-changes"] });
+    setDraft(EMPTY);
+    onClose();
+  });
   return (
     <Modal opened={isOpen} onClose={onClose} title={texts.title} closeButtonProps={{ "aria-label": general.close }}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form ref={form} onSubmit={submit}>
         <Stack gap="sm">
-          <TextInput
-            label={texts.schedule}
-            description={texts.scheduleHelp}
-            error={problem}
-            data-autofocus
-            {...field("schedule")}
-          />
+          <TextInput label={texts.schedule} description={texts.scheduleHelp} data-autofocus {...field("schedule")} />
           <Textarea label={texts.prompt} description={texts.promptHelp} autosize minRows={3} {...field("prompt")} />
           <TextInput label={texts.name} maxLength={40} {...field("name")} />
           <TextInput label={texts.zone} description={texts.zoneHelp} {...field("time_zone")} />
+          <FormProblem text={problems[""]} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               {general.cancel}
             </Button>
-            <Button type="submit" disabled={!draft.schedule.trim() || !draft.prompt.trim()}>
+            <Button type="submit" loading={isBusy} disabled={!draft.schedule.trim() || !draft.prompt.trim()}>
               {texts.save}
             </Button>
           </Group>
