@@ -233,6 +233,28 @@ def test_a_refused_server_says_so_at_the_field_that_is_wrong(visitor: Visitor) -
     assert (field_error(command), field_error(variables)) == ("", "")
 
 
+def test_a_price_below_zero_is_refused_at_its_field(visitor: Visitor) -> None:
+    visitor.problems.allow("status of 422")
+    page = visitor.open("/models")
+    page.get_by_role("button", name="Add a price").click()
+    form = page.get_by_role("dialog")
+    form.get_by_role("textbox", name="Model").fill("own-model")
+    price, output = form.get_by_label("Input", exact=True), form.get_by_label("Output")
+    price.fill("-5")
+    output.fill("10")
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_text("The price must be a number from 0 to 1000000.")).to_be_visible(
+        timeout=20_000
+    )
+    assert ("from 0 to 1000000" in field_error(price), field_error(output)) == (True, "")
+    assert ConfigFile.of_home().block("prices") == {}
+    expect(price).to_be_focused()
+    price.fill("5")
+    form.get_by_role("button", name="Save").dblclick()
+    expect(form).to_have_count(0)
+    assert ConfigFile.of_home().block("prices") == {"own-model": {"input": 5.0, "output": 10.0}}
+
+
 @pytest.mark.parametrize(
     ("path", "button", "fields"),
     [

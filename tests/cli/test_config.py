@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pexpect
 import pytest
 
+from hermes_agent.providers.own_prices import own_prices
+from hermes_core.config.price_entries import OwnPrice
 from hermes_core.config.settings import SETTINGS
 from support.command_line import CLI
 from support.terminal import spawn
@@ -124,3 +126,37 @@ def test_a_secret_is_prompted_for_by_name_and_not_echoed(
     assert child.exitstatus == 0
     assert "s3cret-value" not in str(child.before)
     assert "s3cret-value" in (hermes_home / ".env").read_text()
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("{input: -5, output: 3}", "input must be a number from 0 to 1000000"),
+        ("{input: 1}", "output is missing"),
+        ("{input: 1, output: 2, cache_read: free}", "cache_read must be a number"),
+        ("cheap", "it must have the keys input and output"),
+    ],
+)
+def test_an_invalid_price_is_reported(
+    hermes: Hermes, hermes_home: Path, entry: str, reason: str
+) -> None:
+    config = hermes_home / "config.yaml"
+    config.write_text(f"prices:\n  good: {{input: 1, output: 2}}\n  my-model: {entry}\n")
+    config.chmod(0o600)
+    for command in (("config", "check"), ("doctor",)):
+        result = hermes(*command)
+        assert result.code == 1, result.out
+        assert f"prices.my-model in {config}: {reason}" in " ".join(result.out.split())
+        assert "prices.good" not in result.out
+
+
+def test_an_unknown_key_of_a_price_is_reported_and_the_price_is_used(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    config = hermes_home / "config.yaml"
+    config.write_text("prices:\n  my-model: {input: 1, output: 2, cached: 1}\n")
+    config.chmod(0o600)
+    result = hermes("config", "check")
+    assert (result.code, "prices.my-model in" in result.out) == (0, True)
+    assert "unknown key 'cached'" in " ".join(result.out.split())
+    assert own_prices() == {"my-model": OwnPrice(1.0, 2.0)}

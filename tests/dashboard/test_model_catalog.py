@@ -82,3 +82,15 @@ def test_a_price_that_is_none_is_refused(client: httpx.Client, price: dict[str, 
 def test_an_invalid_price_in_the_file_is_ignored(client: httpx.Client) -> None:
     ConfigFile.of_home().set_entry("prices", "m", {"input": "cheap"})
     assert client.get(CATALOG).json()["prices"] == []
+
+
+@pytest.mark.parametrize("field", ["input", "output", "cache_read", "cache_write"])
+@pytest.mark.parametrize("value", [-5, 1e12, "x"])
+def test_a_wrong_price_is_refused_in_plain_words(
+    client: httpx.Client, field: str, value: object
+) -> None:
+    answer = client.put(PRICES, json={"model": MODEL, "input": 1, "output": 1, field: value})
+    assert answer.status_code == 422
+    (problem,) = answer.json()["detail"]
+    assert problem["loc"] == ["body", field]
+    assert problem["msg"] == "The price must be a number from 0 to 1000000."

@@ -6,10 +6,10 @@ a negotiated rate or for a server of one's own.
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.price_entries import ALLOWED_PRICE, SECTION, OwnPrice, is_price, parse_price
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,24 +17,13 @@ if TYPE_CHECKING:
 
     from hermes_agent.providers.catalog import CatalogModel
 
-SECTION: Final = "prices"
-MAX_PRICE: Final = 1_000_000.0  # dollars per million tokens
 MAX_NAME_CHARACTERS: Final = 200
 
 
-class OwnPrice(NamedTuple):
-    """Dollars per million tokens; cached tokens default to the input price."""
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-
-
 def own_prices(config: ConfigFile | None = None) -> dict[str, OwnPrice]:
-    """The prices by model; an entry that is invalid is left out."""
+    """The prices by model, without invalid entries, which `hermes doctor` reports."""
     block = (config or ConfigFile.of_home()).block(SECTION)
-    found = {name: _parse(fields) for name, fields in block.items()}
+    found = {name: parse_price(fields) for name, fields in block.items()}
     return {name: price for name, price in found.items() if price is not None}
 
 
@@ -51,8 +40,8 @@ def set_price(config: ConfigFile, model: str, price: OwnPrice) -> None:
     if not model.strip() or len(model) > MAX_NAME_CHARACTERS:
         raise ConfigError(f"The name of a model has 1 to {MAX_NAME_CHARACTERS} characters.")
     for name, value in price._asdict().items():
-        if value is not None and not _is_price(value):
-            raise ConfigError(f"{name} must be a number from 0 to {MAX_PRICE:.0f}.")
+        if value is not None and not is_price(value):
+            raise ConfigError(f"{name} {ALLOWED_PRICE}.")
     for name, value in price._asdict().items():
         config.set_option(SECTION, model, name, None if value is None else float(value))
 
@@ -75,22 +64,3 @@ def with_own_prices(
         else model
         for model in models
     ]
-
-
-def _parse(fields: object) -> OwnPrice | None:
-    if not isinstance(fields, dict):
-        return None
-    numbers = {name: fields.get(name) for name in OwnPrice._fields}
-    known = {name: float(str(value)) for name, value in numbers.items() if _is_price(value)}
-    if "input" not in known or "output" not in known:
-        return None
-    return OwnPrice(**known)
-
-
-def _is_price(value: object) -> bool:
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and 0 <= value <= MAX_PRICE
-    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hermes_core import paths
 from hermes_core.atomic_files import folder_locked, write_atomically
-from hermes_core.config import values, yaml_reader
+from hermes_core.config import price_entries, values, yaml_reader
 from hermes_core.config.env_file import EnvFile
 from hermes_core.config.settings import BLOCKS, SETTINGS
 from hermes_core.errors import ConfigError
@@ -251,6 +251,7 @@ class ConfigFile:
         return [
             *self._bad_values(),
             *self._unknown_keys(document),
+            *self._bad_prices(document),
             *self._unknown_variables(),
             *self._open_files(),
         ]
@@ -315,6 +316,16 @@ class ConfigFile:
             elif block is not None:
                 message = f"{section} in {self.path} must be a block of settings."
                 yield ConfigProblem(section, message, True)
+
+    def _bad_prices(self, document: dict[str, object]) -> Iterator[ConfigProblem]:
+        prices = document.get(price_entries.SECTION)
+        for model, fields in prices.items() if isinstance(prices, dict) else ():
+            name = f"{price_entries.SECTION}.{model}"
+            if problem := price_entries.problem_of(fields):
+                message = f"{name} in {self.path}: {problem}. The price is not used."
+                yield ConfigProblem(name, message, True)
+            for key in price_entries.unknown_keys(fields):
+                yield ConfigProblem(name, f"{name} in {self.path}: unknown key {key!r}.", False)
 
     def _unknown_variables(self) -> Iterator[ConfigProblem]:
         known = {setting.variable for setting in self.table}

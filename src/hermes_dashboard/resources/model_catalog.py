@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import HTTPException, Query, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from hermes_agent.providers import catalog, selection
 from hermes_agent.providers.own_prices import (
     MAX_NAME_CHARACTERS,
-    MAX_PRICE,
-    OwnPrice,
     own_prices,
     remove_price,
     set_price,
 )
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.price_entries import ALLOWED_PRICE, MAX_PRICE, OwnPrice, is_price
 from hermes_dashboard.models.text import Text, problems
 from hermes_dashboard.routes import ResourceRouter
 
@@ -27,7 +27,17 @@ MAX_SHOWN: Final = 200
 ModelName = Annotated[
     str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]
-Price = Annotated[float, Field(ge=0, le=MAX_PRICE, allow_inf_nan=False)]
+
+
+def _checked_price(value: object) -> object:
+    if value is None or is_price(value):
+        return value
+    raise PydanticCustomError("price", f"The price {ALLOWED_PRICE}.")
+
+
+Price = Annotated[
+    float, Field(ge=0, le=MAX_PRICE, allow_inf_nan=False), BeforeValidator(_checked_price)
+]
 
 
 class CatalogProvider(BaseModel):

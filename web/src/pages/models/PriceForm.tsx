@@ -1,13 +1,16 @@
 import { Button, Group, Modal, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { sendJSON, withQuery } from "@/api/client";
 import type { ModelCatalog } from "@/api/types";
-import { errorMessage } from "@/components/notices";
+import { FormProblem } from "@/components/FormProblem";
+import { useFormRequest } from "@/components/useFormRequest";
 import { useTexts } from "@/i18n";
 
 type Price = number | string;
+
+const FIELDS = ["model", "input", "output", "cache_read", "cache_write"] as const;
 
 interface Props {
   /** The model; empty for one whose name is entered. */
@@ -27,24 +30,15 @@ export function PriceForm({ model, catalog, onClose }: Props) {
   const [output, setOutput] = useState<Price>(own?.output ?? known?.output_price ?? "");
   const [cacheRead, setCacheRead] = useState<Price>(own?.cache_read ?? "");
   const [cacheWrite, setCacheWrite] = useState<Price>(own?.cache_write ?? "");
-  const [problem, setProblem] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
+  const { form, isBusy, problems, run, onSubmit } = useFormRequest(FIELDS);
 
   const change = async (work: () => Promise<unknown>, done: string) => {
-    setBusy(true);
-    try {
-      await work();
-      notifications.show({ message: done });
-      await client.invalidateQueries({ queryKey: ["models"] });
-      onClose();
-    } catch (error) {
-      setProblem(errorMessage(error));
-    } finally {
-      setBusy(false);
-    }
+    await work();
+    notifications.show({ message: done });
+    await client.invalidateQueries({ queryKey: ["models"] });
+    onClose();
   };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = onSubmit(() => {
     const optional = (price: Price) => (price === "" ? null : price);
     const body = {
       model: name.trim(),
@@ -53,16 +47,21 @@ export function PriceForm({ model, catalog, onClose }: Props) {
       cache_read: optional(cacheRead),
       cache_write: optional(cacheWrite),
     };
-    void change(() => sendJSON("PUT", "/api/models/prices", body), texts.priceSaved(body.model));
-  };
+    return change(() => sendJSON("PUT", "/api/models/prices", body), texts.priceSaved(body.model));
+  });
   const remove = () =>
-    void change(() => sendJSON("DELETE", withQuery("/api/models/prices", { model })), texts.priceRemoved(model));
-  const price = (label: string, value: Price, onChange: (value: Price) => void) => (
+    void run(() =>
+      change(() => sendJSON("DELETE", withQuery("/api/models/prices", { model })), texts.priceRemoved(model)),
+    );
+  const price = (field: string, label: string, value: Price, onChange: (value: Price) => void) => (
     <NumberInput
+      name={field}
       label={label}
       value={value}
+      error={problems[field]}
       onChange={onChange}
       min={0}
+      clampBehavior="none"
       decimalScale={6}
       prefix="$"
       hideControls
@@ -71,26 +70,28 @@ export function PriceForm({ model, catalog, onClose }: Props) {
   );
   return (
     <Modal opened onClose={onClose} title={texts.priceTitle} closeButtonProps={{ "aria-label": general.close }}>
-      <form onSubmit={submit}>
+      <form ref={form} onSubmit={submit}>
         <Stack gap="sm">
           <Text size="sm">{texts.priceHelp}</Text>
           <TextInput
+            name="model"
             label={texts.model}
             description={texts.modelHelp}
             value={name}
-            error={problem}
+            error={problems.model}
             readOnly={model !== ""}
             maxLength={200}
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <Group gap="sm">
-            {price(texts.input, input, setInput)}
-            {price(texts.output, output, setOutput)}
+            {price("input", texts.input, input, setInput)}
+            {price("output", texts.output, output, setOutput)}
           </Group>
           <Group gap="sm">
-            {price(texts.cacheRead, cacheRead, setCacheRead)}
-            {price(texts.cacheWrite, cacheWrite, setCacheWrite)}
+            {price("cache_read", texts.cacheRead, cacheRead, setCacheRead)}
+            {price("cache_write", texts.cacheWrite, cacheWrite, setCacheWrite)}
           </Group>
+          <FormProblem text={problems[""]} />
           <Group justify="flex-end">
             {own && (
               <Button variant="subtle" onClick={remove} disabled={isBusy}>
