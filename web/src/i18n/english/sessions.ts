@@ -22,8 +22,15 @@ export const sessions = {
   results: "Search results",
   titleMatch: "title match",
   cannotSearch: "Add a word to find",
-  cannotSearchHelp:
-    '-word only removes results, so a search needs at least one word to find, as in: docker -compose. You can also write "a phrase", prefix*, or one OR two.',
+  cannotSearchHelp: {
+    empty:
+      'The search has only spaces or signs. Type a word, "a phrase", prefix* for the start of a word, or one OR two.',
+    excluded:
+      '-word only removes results, so a search needs at least one word to find, as in: docker -compose. You can also write "a phrase", prefix*, or one OR two.',
+  },
+  searchTooLong: "The search is too long",
+  searchTooLongHelp: (count: number, most: number) =>
+    `It has ${count.toLocaleString("en")} characters; at most ${most} are allowed. Use a few words of the text instead.`,
   found: (hits: number, conversations: number, isCapped: boolean) =>
     `${counted(conversations)}, ${isCapped ? "more than " : ""}${hits.toLocaleString("en")} ${hits === 1 && !isCapped ? "hit" : "hits"} in messages.`,
   hits: (n: number) => (n === 1 ? "1 hit" : `${n.toLocaleString("en")} hits`),
@@ -163,6 +170,8 @@ export const sessions = {
     find: "Find in conversation",
     matchOf: (current: string, total: string) => `${current} of ${total}`,
     noMatches: "No matches",
+    findFailed: "The search failed",
+    findTooLong: "Too long",
     previousMatch: "Previous match (Shift+Enter)",
     nextMatch: "Next match (Enter)",
     outline: "Prompts",

@@ -7,7 +7,7 @@ import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { ShortTime } from "@/components/ShortTime";
-import { searchedTerms } from "@/components/searchTerms";
+import { MAX_QUERY_CHARACTERS, searchProblem } from "@/components/searchTerms";
 import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
@@ -21,9 +21,9 @@ const PAGE_SIZE = 20;
 export function SearchResults({ filters }: { filters: SessionFilters }) {
   const texts = useTexts().sessions;
   const { sort: _sort, order: _order, state, ...query } = toQuery(filters);
-  const canSearch = searchedTerms(filters.q ?? "").length > 0; // words that are excluded find nothing
+  const problem = searchProblem(filters.q ?? "");
   const search = useInfiniteQuery({
-    enabled: canSearch,
+    enabled: problem === null,
     queryKey: ["sessions", "search", filters],
     queryFn: ({ pageParam, signal }) =>
       fetchJSON<GroupedHits>(
@@ -45,7 +45,11 @@ export function SearchResults({ filters }: { filters: SessionFilters }) {
   const groups = pages.flatMap((page) => page.items);
   const latest = pages.at(-1);
 
-  if (!canSearch) return <EmptyState title={texts.cannotSearch} text={texts.cannotSearchHelp} />;
+  if (problem === "long") {
+    const text = texts.searchTooLongHelp([...(filters.q ?? "")].length, MAX_QUERY_CHARACTERS);
+    return <EmptyState title={texts.searchTooLong} text={text} />;
+  }
+  if (problem !== null) return <EmptyState title={texts.cannotSearch} text={texts.cannotSearchHelp[problem]} />;
   if (search.error) return <ErrorPane error={search.error} onRetry={() => void search.refetch()} />;
   if (search.isPending) return <LoadingIndicator />;
   if (groups.length === 0) return <EmptyState title={texts.nothingFound} text={texts.nothingFoundHelp} />;

@@ -5,7 +5,7 @@ import { ChevronDown, ChevronUp, Search } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { fetchJSON, withQuery } from "@/api/client";
 import type { Matches } from "@/api/types";
-import { searchedTerms } from "@/components/searchTerms";
+import { searchProblem } from "@/components/searchTerms";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
 import classes from "./Transcript.module.css";
@@ -26,7 +26,8 @@ export function FindField({ sessionId, find, message, onFind, onShow }: Props) {
   const [text, setText] = useState(find);
   const tell = useDebouncedCallback(onFind, FIND_DELAY_MS);
   useEffect(() => setText(find), [find]);
-  const canFind = searchedTerms(find).length > 0;
+  const problem = searchProblem(find);
+  const canFind = problem === null;
   const { data, error } = useQuery({
     queryKey: ["session", sessionId, "find", find],
     queryFn: ({ signal }) =>
@@ -44,6 +45,8 @@ export function FindField({ sessionId, find, message, onFind, onShow }: Props) {
     if (next !== undefined) onShow(next);
   };
   const number = formatInteger(ids.length) + (data?.is_capped ? "+" : "");
+  const none = error ? texts.findFailed : problem === "long" ? texts.findTooLong : texts.noMatches;
+  const countText = ids.length ? texts.matchOf(current < 0 ? "–" : formatInteger(current + 1), number) : none;
   return (
     <Group gap={4} wrap="nowrap" className={classes.find}>
       <TextInput
@@ -70,7 +73,7 @@ export function FindField({ sessionId, find, message, onFind, onShow }: Props) {
       {find.trim() && (
         <>
           <Text size="xs" c="dimmed" role="status" className={classes.findCount}>
-            {ids.length ? texts.matchOf(current < 0 ? "–" : formatInteger(current + 1), number) : texts.noMatches}
+            {countText}
           </Text>
           <StepButton label={texts.previousMatch} isOff={ids.length === 0} onClick={() => go(-1)}>
             <ChevronUp size={16} />
