@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
 
-ChangeKind = Literal["setting", "plugin", "job", "platform", "pairing", "role", "mcp_server"]
+ChangeKind = Literal[
+    "setting", "plugin", "job", "platform", "pairing", "role", "mcp_server", "webhook_route"
+]
 ChangeState = Literal["pending", "applied"]
 
 FILE_NAME: Final = "pending-changes.json"

@@ -1,12 +1,12 @@
-"""MCP servers and roles that a web page has requested, as pending changes store them."""
+"""MCP servers, webhook routes and roles that a web page requested, in their stored form."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
 
+from hermes_core.config.webhook_routes import WebhookRouteOptions, parse_options, without_password
 from hermes_core.json_values import list_in, object_in, parse_object, text_in
 
 if TYPE_CHECKING:
@@ -31,15 +31,33 @@ class RequestedServer(NamedTuple):
     def summary(self) -> str:
         """One line for a person who decides about it; values of variables are hidden."""
         words = [text_in(self.fields, "command"), *map(str, list_in(self.fields, "args"))]
-        target = _without_password(text_in(self.fields, "url")) or shlex.join(words)
+        target = without_password(text_in(self.fields, "url")) or shlex.join(words)
         hidden = [*object_in(self.fields, "env"), *object_in(self.fields, "headers")]
         return f"{target} (with {', '.join(hidden)})" if hidden else target
 
 
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return url if host == parts.netloc else urlunsplit(parts._replace(netloc=f"…@{host}"))
+class RequestedRoute(NamedTuple):
+    """A webhook route that is written after a confirmation, and the new value of its secret."""
+
+    options: WebhookRouteOptions
+    secret: str = ""  # empty: as it is
+
+    def to_text(self) -> str:
+        """The stored form."""
+        fields: JsonObject = {"entry": self.options.fields(), "secret": self.secret}
+        return json.dumps(fields, ensure_ascii=False)
+
+    @classmethod
+    def of_text(cls, text: str) -> RequestedRoute:
+        """The route of a stored form."""
+        fields = parse_object(text) or {}
+        return cls(parse_options(object_in(fields, "entry")), text_in(fields, "secret"))
+
+    @property
+    def summary(self) -> str:
+        """One line for a person who decides about it; the secret is hidden."""
+        new_secret = f", with a new value of {self.options.secret_env}" if self.secret else ""
+        return f"{self.options.summary}{new_secret}"
 
 
 class RequestedRole(NamedTuple):

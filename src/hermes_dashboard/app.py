@@ -47,6 +47,7 @@ from hermes_dashboard.resources import (
     transcriptions,
     transcripts,
     uploads,
+    webhook_routes,
     workspaces,
 )
 from hermes_dashboard.route_index import RouteIndex
@@ -69,6 +70,7 @@ RESOURCES: Final = (
     hooks, settings,
     pending_changes, plugins, health, uploads, models, model_setup, workspaces, schedules,
     imports, memory, logs, backups, permissions, transcriptions, mcp_servers, model_catalog,
+    webhook_routes,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from hermes_agent.memory.files import MemoryFiles
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.webhook_routes import parse_options, route_entries
 from hermes_core.paths import person_memory_path
 from hermes_core.roles import Person
 from support.browsers import PHONE, axe_violations, overflowing_elements
@@ -113,6 +114,49 @@ def test_a_platform_is_set_up_on_its_form_and_tested(visitor: Visitor) -> None:
     expect(form.get_by_role("status").filter(has_text="Cannot reach")).to_be_visible()
 
 
+def test_a_webhook_route_is_added_changed_and_removed(visitor: Visitor) -> None:
+    visitor.problems.allow("status of 400")
+    page = visitor.open("/gateway")
+    panel = page.get_by_role("region", name="Webhook routes")
+    expect(panel.get_by_text("No routes yet.")).to_be_visible(timeout=20_000)
+    panel.get_by_role("button", name="Add a route").click()
+    form = page.get_by_role("dialog")
+    form.get_by_role("textbox", name="Name").fill("reviews")
+    form.get_by_role("textbox", name="Prompt").fill("Review {title}")
+    url = form.get_by_role("textbox", name="URL for answers")
+    url.fill("ftp://ci.example")
+    form.get_by_role("button", name="Request").click()
+    expect(form.get_by_text("must be an http(s):// URL")).to_be_visible()
+    assert "http(s)://" in field_error(url)
+    url.fill("https://ci.example/answers")
+    form.get_by_label("New value of the secret").fill("hunter2-hunter2-hunter2")
+    form.get_by_role("button", name="Request").dblclick()
+    expect(form).to_have_count(0)
+    confirm_change(page)
+    expect(page.get_by_text("hunter2")).to_have_count(0)
+    row = panel.get_by_role("row", name="/webhooks/reviews")
+    expect(row.get_by_text("https://ci.example/answers")).to_be_visible()
+    edit = row.get_by_role("button", name="Edit the route reviews")
+    edit.click()
+    form.get_by_label("Accept only signatures with a timestamp").check()
+    form.get_by_label("Deliveries per minute").fill("5")
+    form.get_by_role("button", name="Save").click()  # fewer rights, at once
+    expect(page.get_by_text("Saved the route reviews.")).to_be_visible()
+    expect(edit).to_be_focused(timeout=20_000)
+    entry = route_entries(ConfigFile.of_home())["reviews"]
+    assert parse_options(entry)[2:] == ("https://ci.example/answers", "per-delivery", True, 5)
+    check_look(page)
+    edit.click()
+    form.get_by_role("textbox", name="Prompt").fill("Look at {title}")
+    form.get_by_role("button", name="Save").click()
+    confirm_change(page)
+    expect(row.get_by_text("Look at {title}")).to_be_visible()
+    row.get_by_role("button", name="Remove the route reviews").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(panel.get_by_text("No routes yet.")).to_be_visible()
+    assert route_entries(ConfigFile.of_home()) == {}
+
+
 def test_a_person_is_paired_and_gets_a_role(db: SessionDB, page: Page) -> None:
     code = db.pairings.request("telegram", "42", "Ada")
     assert code is not None
@@ -156,6 +200,8 @@ def test_models_show_window_and_price_and_a_price_can_be_set(page: Page) -> None
         form.get_by_label("Output").fill("10")
         form.get_by_role("button", name="Save").click()
         expect(row.get_by_text("$2.5")).to_be_visible()
+        opener = row.get_by_role("button", name="Set the price of scripted")
+        expect(opener).to_be_focused(timeout=20_000)
         expect(row.get_by_text("Own price")).to_be_visible()
         assert ConfigFile.of_home().block("prices") == {"scripted": {"input": 2.5, "output": 10.0}}
         check_look(page)

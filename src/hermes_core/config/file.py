@@ -226,6 +226,15 @@ class ConfigFile:
             write_atomically(self.path, new)
         self._document = None
 
+    def set_nested(self, names: tuple[str, ...], fields: JsonObject | None) -> None:
+        """Set the mapping at a path of names, or remove it if *fields* is None."""
+        from hermes_core.config import yaml_edit  # noqa: PLC0415 - only a change needs it
+
+        with folder_locked(self.path.parent):
+            text = yaml_reader.read_text(self.path) or ""
+            write_atomically(self.path, yaml_edit.with_nested(text, names, fields, self.path))
+        self._document = None
+
     def set_variable(self, name: str, value: str | None) -> None:
         """Set a variable in .env, or remove it if *value* is None."""
         self._secrets = None

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hermes_core.config import values
 from hermes_core.config.definitions.platforms import OPTIONS
 from hermes_core.config.platform_options import PlatformOptions
-from hermes_core.errors import ConfigError
-from hermes_core.requested_changes import RequestedRole, RequestedServer
+from hermes_core.config.webhook_routes import parse_options, route_entries
+from hermes_core.errors import ConfigError, FieldError
+from hermes_core.requested_changes import RequestedRole, RequestedRoute, RequestedServer
 from hermes_core.schedules.requested_job import RequestedJob
 
 if TYPE_CHECKING:
@@ -38,10 +39,22 @@ def texts_of(change: PendingChange, config: ConfigFile) -> ChangeTexts:
             "configured" if change.value is None else RequestedServer.of_text(change.value).summary
         )
         return ChangeTexts("not configured", new)
+    if change.kind == "webhook_route":
+        return _route_texts(change, config)
     if change.kind in ("pairing", "role"):
         grant = RequestedRole.of_text(change.value or "")
         return ChangeTexts(grant.old or "no access", grant.new or "changed")
     return _value_texts(change, config)
+
+
+def _route_texts(change: PendingChange, config: ConfigFile) -> ChangeTexts:
+    entry = route_entries(config).get(change.name)
+    try:
+        old = "not configured" if entry is None else parse_options(entry).summary
+    except FieldError:
+        old = "(invalid)"
+    new = old if change.value is None else RequestedRoute.of_text(change.value).summary
+    return ChangeTexts(old, new)
 
 
 def _value_texts(change: PendingChange, config: ConfigFile) -> ChangeTexts:

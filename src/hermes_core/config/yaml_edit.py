@@ -90,6 +90,71 @@ def with_option(text: str, names: tuple[str, str, str], value: Value | None, pat
     return new
 
 
+def with_nested(text: str, names: tuple[str, ...], value: JsonObject | None, path: Path) -> str:
+    """*text* with the mapping at *names* set, or removed when *value* is None.
+
+    Blocks that become empty are removed, too.
+    """
+    edit_error = ConfigError(
+        f"Cannot edit {'.'.join(names)} in {path} automatically (unsupported YAML layout). "
+        "Please edit the file by hand."
+    )
+    before = yaml_reader.parse(text, path)
+    expected = _without_empty(_with_value_at(before, names, value))
+    if expected == _without_empty(before):
+        return text
+    new = _edit_nested(text, names, value, path)
+    try:
+        after = yaml_reader.parse(new, path)
+    except ConfigError as error:
+        raise edit_error from error
+    if _without_empty(after) != expected:
+        raise edit_error
+    return new
+
+
+def _edit_nested(text: str, names: tuple[str, ...], value: JsonObject | None, path: Path) -> str:
+    *above, key = names
+    if len(above) == 1:
+        return _edit_text(text, above[0], key, value, path)
+    node = yaml_reader.compose(text, path) if text.strip() else None
+    for name in above:
+        node = _child_node(node, name)
+    if node is None or node.id != "mapping" or not node.value:
+        wrapped: JsonObject | None = None if value is None else {key: value}
+        return _edit_nested(text, tuple(above), wrapped, path)
+    if value is None and len(node.value) == 1:
+        return _edit_nested(text, tuple(above), None, path)
+    if node.flow_style:
+        return _edit_flow(text, node, key, None if value is None else _format_value(value))
+    entry = _child(node, key)
+    if entry is None or value is None:
+        return _edit_block(text, node, key, value)
+    start, indent = entry[0].start_mark.index, " " * node.value[0][0].start_mark.column
+    line = text.rfind("\n", 0, start) + 1
+    rest = _remove_lines(text, start, _content_end(entry[1]))
+    return _insert_line(rest, line, _entry_lines(text, indent, key, value))
+
+
+def _with_value_at(
+    data: Mapping[str, object], names: tuple[str, ...], value: object
+) -> dict[str, object]:
+    name, *rest = names
+    inner = data.get(name)
+    if rest:
+        value = _with_value_at(inner if isinstance(inner, Mapping) else {}, tuple(rest), value)
+    return {**data, name: value}
+
+
+def _without_empty(data: Mapping[str, object]) -> dict[str, object]:
+    """The data without values and mappings that are empty, at any depth."""
+    cleaned = {
+        name: _without_empty(value) if isinstance(value, Mapping) else value
+        for name, value in data.items()
+    }
+    return _drop_empty(cleaned)
+
+
 def _fields(key: str, value: Value) -> JsonObject:
     return {key: list(value) if isinstance(value, tuple) else value}
 
@@ -199,7 +264,7 @@ def _edit_flow(text: str, block: Any, key: str, value: str | None) -> str:
         if name.value != key
     ]
     if value is not None:
-        pairs.append(f"{key}: {value}")
+        pairs.append(f"{_format_scalar(key)}: {value}")
     start, end = block.start_mark.index, block.end_mark.index
     return f"{text[:start]}{{{', '.join(pairs)}}}{text[end:]}"
 

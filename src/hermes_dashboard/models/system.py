@@ -222,7 +222,9 @@ class PendingChangeItem(BaseModel):
     """A change that takes effect after its command was run in a terminal."""
 
     code: str
-    kind: Literal["setting", "plugin", "job", "platform", "pairing", "role", "mcp_server"]
+    kind: Literal[
+        "setting", "plugin", "job", "platform", "pairing", "role", "mcp_server", "webhook_route"
+    ]
     name: Text
     old: Text = Field(description="The current value; of a secret, whether it is set.")
     new: Text

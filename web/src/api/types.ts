@@ -57,5 +57,7 @@ export type SkillText = Schemas["SkillText"];
 export type ToolCall = Schemas["ToolCallView"];
 export type TranscriptionState = Schemas["TranscriptionState"];
 export type TranscriptionText = Schemas["TranscriptionText"];
+export type WebhookRoute = Schemas["WebhookRouteItem"];
+export type WebhookRouteList = Schemas["WebhookRouteList"];
 export type WorkspaceList = Schemas["WorkspaceList"];
 export type TreeNode = Schemas["Relative"];

@@ -8,10 +8,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import httpx2
-
-from gateway import config_values
-from hermes_core.errors import PlatformRefusedError
+from hermes_core.config.webhook_routes import check_name, parse_options
+from hermes_core.errors import FieldError, PlatformRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -140,15 +138,6 @@ def _digest(secret: str, data: bytes) -> str:
     return hmac.new(secret.encode(), data, hashlib.sha256).hexdigest()
 
 
-DEFAULT_SECRET_VARIABLE: Final = "WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
-NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-CHAT_MODES: Final = ("per-delivery", "fixed")
-ROUTE_KEYS: Final = frozenset(
-    {"prompt", "secret_env", "deliver", "chat", "needs_timestamp", "per_minute"}
-)
-DEFAULT_PER_MINUTE: Final = 30
-
-
 class WebhookRoute(NamedTuple):
     """A route for deliveries."""
 
@@ -176,48 +165,22 @@ def read_routes(context: AdapterContext) -> dict[str, WebhookRoute]:
     return {route.name: route._replace(is_secret_shared=uses[route.secret] > 1) for route in found}
 
 
-def _route(name: str, options: Any, secret: Callable[[str], str]) -> WebhookRoute:
+def _route(name: str, entry: Any, secret: Callable[[str], str]) -> WebhookRoute:
     label = f"platforms.webhook.routes.{name}"
-    if not NAME_PATTERN.fullmatch(name):
-        raise PlatformRefusedError(f"{label}: the name may only contain letters, digits, - and _.")
-    if not isinstance(options, dict) or not set(options) <= ROUTE_KEYS:
-        raise PlatformRefusedError(f"{label}: allowed keys are {', '.join(sorted(ROUTE_KEYS))}.")
-    prompt = options.get("prompt")
-    if not isinstance(prompt, str) or not prompt.strip():
-        raise PlatformRefusedError(f"{label}: `prompt` is required.")
-    variable = str(options.get("secret_env") or DEFAULT_SECRET_VARIABLE)
-    if not secret(variable):
-        raise PlatformRefusedError(f"{label}: set {variable} in the environment or in .env.")
-    chat = options.get("chat", CHAT_MODES[0])
-    if chat not in CHAT_MODES:
-        raise PlatformRefusedError(f"{label}.chat must be one of {', '.join(CHAT_MODES)}.")
+    try:
+        check_name(name)
+        options = parse_options(entry)
+    except FieldError as error:
+        raise PlatformRefusedError(f"{label}: {error}") from error
+    if not secret(options.secret_env):
+        text = f"{label}: set {options.secret_env} in the environment or in .env."
+        raise PlatformRefusedError(text)
     return WebhookRoute(
         name,
-        secret(variable),
-        prompt,
-        _url(options.get("deliver"), label),
-        chat == "fixed",
-        config_values.flag(options.get("needs_timestamp"), default=False),
-        _number(options.get("per_minute", DEFAULT_PER_MINUTE), label),
+        secret(options.secret_env),
+        options.prompt,
+        options.deliver_url,
+        options.chat == "fixed",
+        options.needs_timestamp,
+        options.per_minute,
     )
-
-
-def _url(deliver: Any, label: str) -> str:
-    if deliver is None:
-        return ""
-    if not isinstance(deliver, dict) or set(deliver) != {"url"}:
-        raise PlatformRefusedError(f"{label}.deliver may only contain `url`.")
-    text = str(deliver["url"])
-    try:
-        url = httpx2.URL(text)
-    except httpx2.InvalidURL:
-        url = httpx2.URL("")
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise PlatformRefusedError(f"{label}.deliver.url must be an http(s):// URL.")
-    return text
-
-
-def _number(value: Any, label: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise PlatformRefusedError(f"{label}.per_minute must be an integer of at least 1.")
-    return value

@@ -13,9 +13,10 @@ from hermes_core import paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.pending_text import facts_of, texts_of
 from hermes_core.config.platform_options import PlatformOptions
+from hermes_core.config.webhook_routes import write_route
 from hermes_core.errors import UsageError
 from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import RequestedRole, RequestedServer
+from hermes_core.requested_changes import RequestedRole, RequestedRoute, RequestedServer
 from hermes_core.roles import Role
 from hermes_core.schedules.requested_job import RequestedJob
 from hermes_plugin_host import activation
@@ -41,6 +42,7 @@ TITLES: Final = {
     "pairing": "access of {name}",
     "role": "role of {name}",
     "mcp_server": "MCP server {name}",
+    "webhook_route": "webhook route {name}",
 }
 
 
@@ -73,6 +75,8 @@ def _apply(change: PendingChange) -> None:
     elif change.kind == "mcp_server":
         fields = RequestedServer.of_text(change.value or "").fields
         add_server(ConfigFile.of_home(), change.name, fields)
+    elif change.kind == "webhook_route":
+        _apply_route(change)
     else:
         with SessionDB(purge_hook=keep_facts) as db:
             if change.kind == "job":
@@ -96,6 +100,13 @@ def _apply_option(change: PendingChange) -> None:
         PlatformOptions().unset(option)
     else:
         PlatformOptions().set(option, change.value)
+
+
+def _apply_route(change: PendingChange) -> None:
+    config, request = ConfigFile.of_home(), RequestedRoute.of_text(change.value or "")
+    write_route(config, change.name, request.options)
+    if request.secret:
+        config.set_variable(request.options.secret_env, request.secret)
 
 
 def _enable_plugin(name: str) -> None:

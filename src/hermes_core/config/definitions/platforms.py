@@ -276,8 +276,7 @@ def _webhook() -> PlatformForm:
     return PlatformForm(
         "webhook",
         "Webhooks",
-        "Choose a secret that signs requests. Routes are defined in config.yaml under "
-        "platforms.webhook.routes.",
+        "Choose a secret that signs requests, and add routes under Webhook routes.",
         ("keys.webhook",),
         (_enabled("webhook"),),
     )

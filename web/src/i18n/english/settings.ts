@@ -47,6 +47,7 @@ export const pendingChanges = {
     platform: (name: string) => `Option ${name}`,
     pairing: (name: string) => `Access of ${name}`,
     role: (name: string) => `Role of ${name}`,
+    webhook_route: (name: string) => `Webhook route ${name}`,
     mcp_server: (name: string) => `MCP server ${name}`,
   },
   run: "Nothing has changed yet. Run this command on the machine of the dashboard:",

@@ -18,6 +18,7 @@ import { NodesPanel } from "./NodesPanel";
 import { PlatformForms } from "./PlatformForms";
 import { QuarantinePanel, UndeliveredPanel } from "./UnhandledPanels";
 import { UserAccess } from "./UserAccess";
+import { WebhookRoutes } from "./WebhookRoutes";
 
 const REFETCH_MS = 5000;
 const STATE_COLORS: Record<string, string> = {
@@ -85,6 +86,7 @@ function GatewayContent({ data }: { data: GatewayView }) {
         <UserAccess data={data} />
       </SimpleGrid>
       <PlatformForms />
+      <WebhookRoutes />
       <ChatsPanel data={data} />
       {data.unsent.length > 0 && <UndeliveredPanel data={data} />}
       {data.quarantined.length > 0 && <QuarantinePanel data={data} />}

@@ -1,9 +1,10 @@
-import { Button, Group, Modal, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { sendJSON, withQuery } from "@/api/client";
 import type { ModelCatalog } from "@/api/types";
+import { FormDialog } from "@/components/FormDialog";
 import { FormProblem } from "@/components/FormProblem";
 import { useFormRequest } from "@/components/useFormRequest";
 import { useTexts } from "@/i18n";
@@ -69,7 +70,7 @@ export function PriceForm({ model, catalog, onClose }: Props) {
     />
   );
   return (
-    <Modal opened onClose={onClose} title={texts.priceTitle} closeButtonProps={{ "aria-label": general.close }}>
+    <FormDialog onClose={onClose} title={texts.priceTitle}>
       <form ref={form} onSubmit={submit}>
         <Stack gap="sm">
           <Text size="sm">{texts.priceHelp}</Text>
@@ -107,6 +108,6 @@ export function PriceForm({ model, catalog, onClose }: Props) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </FormDialog>
   );
 }
