@@ -210,6 +210,7 @@ class CodexReading(LineReading):
         self.about["has_records"] = True
         key = text_in(payload, "response_id") or text_in(payload, "turn_id")
         self.usage.append(self._tokens(object_in(payload, "usage"), key))
+        self.about["answer"] = ""  # the next record belongs to another answer
 
     def _count(self, info: JsonObject) -> None:
         """Count the usage of a response from its token count, unless it repeats the last one."""
@@ -218,6 +219,8 @@ class CodexReading(LineReading):
             self.about["total"] = total
             key = f"{text_in(self.about, 'id')}:{total}"
             self._counted.append(self._tokens(object_in(info, "last_token_usage"), key))
+            if not self.about.get("has_records"):
+                self.about["answer"] = ""
 
     def _tokens(self, usage: JsonObject, key: str) -> ImportedUsage:
         cached = number_in(usage, "cached_input_tokens")
@@ -230,6 +233,7 @@ class CodexReading(LineReading):
             written,
             number_in(usage, "reasoning_output_tokens"),
             key=key,
+            answer=text_in(self.about, "answer"),
         )
 
     def _flush_prompt(self) -> None:
@@ -241,7 +245,9 @@ class CodexReading(LineReading):
     def _flush(self) -> None:
         """Add the current response to the messages."""
         if self._answer is not None:
-            self.messages.append(self._answer.message())
+            message = self._answer.message()
+            self.messages.append(message)
+            self.about["answer"] = message.key
             self._answer = None
 
 

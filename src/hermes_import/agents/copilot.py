@@ -44,12 +44,13 @@ class AgentEvents:
 
     def __init__(self) -> None:
         self.messages: list[ImportedMessage] = []
-        self.usage: list[ImportedUsage] = []
+        self._usage: list[ImportedUsage] = []
         self.ended_at: float | None = None
         self.title: str | None = None
         self.model: str | None = None
         self.started_at = 0.0
         self._tools: dict[str, str] = {}
+        self._answers: dict[str, str] = {}  # by the request
 
     def read(self, kind: str, data: JsonObject, at: float, key: str) -> bool:
         """Read an event; whether it is known."""
@@ -62,7 +63,7 @@ class AgentEvents:
         elif kind == "tool.execution_complete":
             self._read_result(data, at, key)
         elif kind == "session.usage_record":
-            self.usage.append(_tokens(object_in(data, "usage"), key))
+            self._usage.append(_tokens(object_in(data, "usage"), key))
         elif kind == "session.compaction_complete" and data.get("success"):
             text = text_in(data, "summaryContent")
             self.messages.append(
@@ -76,8 +77,14 @@ class AgentEvents:
             self._finish_last(FAILED if kind == "session.error" else INTERRUPTED)
         return kind.startswith(KNOWN_PREFIXES) or kind == "abort"
 
+    @property
+    def usage(self) -> list[ImportedUsage]:
+        """The usage of the requests; a record may precede the answer."""
+        return [each._replace(answer=self._answers.get(each.key, "")) for each in self._usage]
+
     def _read_answer(self, data: JsonObject, at: float, key: str) -> None:
         self.model = self.model or text_in(data, "model") or None
+        self._answers.setdefault(text_in(data, "apiCallId"), key)
         requests = objects_in(data, "toolRequests")
         calls = [
             tool_call(text_in(each, "toolCallId"), text_in(each, "name"), each.get("arguments"))

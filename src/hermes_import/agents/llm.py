@@ -342,4 +342,5 @@ def _usage_of(turn: JsonObject) -> ImportedUsage:
         number_in(details, "cache_creation_input_tokens"),
         number_in(thoughts, "reasoning_tokens"),
         key=text_in(turn, "id"),
+        answer=f"{text_in(turn, 'id')}:assistant:0",
     )

@@ -329,6 +329,7 @@ class PartAnswer:
             reasoning,
             _cost_of(self._data),
             key=self._key,
+            answer=self._key,
         )
         return [spent] if any(spent[1:6]) and not self.is_copy else []
 

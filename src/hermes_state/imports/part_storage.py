@@ -20,9 +20,16 @@ from hermes_state.imports.identities import (
 from hermes_state.imports.inheritance import FIND_SESSION, inherit
 from hermes_state.imports.rows import ConversationKind, PartResult
 from hermes_state.imports.source_labels import follow_labels
-from hermes_state.imports.values import COLUMNS, calls_text, row_values, usage_by_model
+from hermes_state.imports.values import (
+    COLUMNS,
+    answer_usage_values,
+    calls_text,
+    row_values,
+    usage_by_model,
+)
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
+from hermes_state.messages.answer_usage import INSERT as INSERT_ANSWER_USAGE
 from hermes_state.messages.append import INSERT_UID
 from hermes_state.messages.rows import (
     encode_content,
@@ -117,6 +124,7 @@ class PartStorage:
         self._last_at = 0.0
         self._preview = ""
         self._spent: list[ImportedUsage] = []
+        self._answers: list[tuple[int, ImportedUsage]] = []  # by the row of the answer
         self._changed = False  # rows that were stored before
         self._is_extended = False  # a row that was stored before
 
@@ -306,6 +314,7 @@ class PartStorage:
                 self._note_copy(row_id, row.original)
             elif row.message.usage is not None:
                 self._spent.append(row.message.usage)
+                self._answers.append((row_id, row.message.usage))
         self._note([row.message for row in rows])
         self._last_row = row_ids[-1]
 
@@ -372,16 +381,34 @@ class PartStorage:
             tx.execute(UNCOUNT_COPIES, (self._copies, session_id))
 
     def _add_usage(self) -> None:
+        new: list[ImportedUsage] = []
         for each in self._part.usage:
             key = identity(self._agent, f"usage:{each.key}")
             if self._tx.execute(INSERT_USAGE_KEY, (key, self._session_id)).rowcount:
-                self._spent.append(each)
+                new.append(each)
+        self._spent += new
+        self._find_answers([each for each in new if each.answer])
+        self._add_answers()
         for row in self._part.usage_columns:
             key = identity(self._agent, f"usage:{row.key}")
             if self._tx.execute(INSERT_USAGE_KEY, (key, self._session_id)).rowcount:
                 usage.update(self._tx, self._session_id, row.columns, absolute=False)
         for values in usage_by_model(self._spent):
             usage.update(self._tx, self._session_id, values, absolute=False)
+
+    def _find_answers(self, spent: Sequence[ImportedUsage]) -> None:
+        """Note the rows of the answers that requests were answered with."""
+        uids = identities(self._agent, [each.answer for each in spent])
+        known = known_rows(self._tx, uids)
+        for uid, each in zip(uids, spent, strict=True):
+            answer = known.get(uid)
+            if answer is not None and answer.session_id == self._session_id:
+                self._answers.append((answer.row_id, each))
+
+    def _add_answers(self) -> None:
+        """Store the usage of each answer; the first one that is known of it applies."""
+        if rows := answer_usage_values(self._answers):
+            self._tx.many(INSERT_ANSWER_USAGE, rows)
 
     def _end(self, *, is_new: bool, is_live: bool) -> None:
         """End the conversation, unless more is expected of it soon.

@@ -40,6 +40,7 @@ class ImportedUsage(NamedTuple):
     cost_usd: float | None = None  # as the agent states it
     key: str = ""  # identity of the request, if the usage is not that of a message
     is_call: bool = True  # False for an amount that belongs to no single request
+    answer: str = ""  # key of the message that the request was answered with, if that is known
 
 
 class ImportedMessage(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.imports.json_text import json_text
@@ -9,9 +10,12 @@ from hermes_state.messages.rows import encode_content, to_utf8_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import TypeAlias
 
     from hermes_state.engine.values import SqlValue
     from hermes_state.imports.rows import ImportedMessage, ImportedUsage
+
+    AnswerUsageRow: TypeAlias = tuple[SqlValue, ...]
 
 MAX_REQUEST_TOKENS: Final = 10**12
 COLUMNS: Final = (
@@ -48,6 +52,23 @@ def _total(tokens: Sequence[int]) -> int:
     if min(tokens) < 0 or max(tokens) > MAX_REQUEST_TOKENS:
         return sum(each for each in tokens if 0 <= each <= MAX_REQUEST_TOKENS)
     return sum(tokens)
+
+
+def answer_usage_values(answers: Iterable[tuple[int, ImportedUsage]]) -> list[AnswerUsageRow]:
+    """Rows of `hermes_answer_usage`; agents do not state how long an answer took."""
+    rows: list[AnswerUsageRow] = []
+    for row_id, usage in answers:
+        tokens: tuple[int, ...] = usage[1:6]
+        if not any(tokens):
+            continue
+        if min(tokens) < 0 or max(tokens) > MAX_REQUEST_TOKENS:
+            tokens = tuple(each if 0 <= each <= MAX_REQUEST_TOKENS else 0 for each in tokens)
+        cost = usage.cost_usd
+        if cost is not None and not (math.isfinite(cost) and cost >= 0):
+            cost = None
+        status = "unknown" if cost is None else "actual"
+        rows.append((row_id, to_utf8_text(usage.model) or "", *tokens, cost, status, 0.0))
+    return rows
 
 
 def usage_by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:

@@ -15,7 +15,7 @@ export function UsageLine({ usage, hasTime = true }: Props) {
   const parts = [
     texts.tokens(formatCompact(usage.input), formatCompact(usage.output)),
     usage.cost ? formatSmallDollars(usage.cost) : "",
-    hasTime ? formatSeconds(usage.seconds) : "",
+    hasTime && usage.seconds > 0 ? formatSeconds(usage.seconds) : "",
   ].filter(Boolean);
   return (
     <Popover position="top-start" withArrow shadow="md" trapFocus={false}>
@@ -53,7 +53,7 @@ function useDetails(usage: UsageSum): [string, string][] {
     [texts.output, formatInteger(usage.output)],
     [texts.reasoning, usage.reasoning ? formatInteger(usage.reasoning) : ""],
     [texts.cost, usage.isEstimate ? texts.estimated(cost) : cost],
-    [texts.time, formatSeconds(usage.seconds)],
+    [texts.time, usage.seconds > 0 ? formatSeconds(usage.seconds) : ""], // imported answers have none
   ];
   return rows.filter(([, value]) => value);
 }
