@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from hermes_state import SessionDB
 
@@ -343,3 +343,87 @@ def test_find_opens_the_tool_call_that_has_the_text(
 ) -> None:
     page.goto("/sessions/work?find=total")
     expect(page.get_by_label("Conversation messages").get_by_text("total 0")).to_be_visible()
+
+
+READ_STEPS = """() => {
+  const log = document.querySelector('[aria-label="Conversation messages"]');
+  const frame = log.getBoundingClientRect();
+  const found = {};
+  for (const one of log.querySelectorAll("p")) {
+    const box = one.getBoundingClientRect();
+    const number = one.innerText.match(/^Step (\\d+)\\./)?.[1];
+    if (number && box.bottom > frame.top && box.top < frame.bottom) found[number] = box.top;
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("steps_per_turn", [7, 1000])
+def test_messages_above_do_not_move_a_turn_that_began_before_them(
+    db: SessionDB, page: Page, steps_per_turn: int
+) -> None:
+    db.create_session("steps", "cli", is_owned=False)
+    rows: list[dict[str, Any]] = []
+    for number in range(250):
+        if number % steps_per_turn == 0:
+            rows.append({"role": "user", "content": f"Prompt {number}."})
+        call = tool_call("terminal", command="ls") | {"id": f"c{number}"}
+        rows.append({"role": "assistant", "content": f"Step {number}.", "tool_calls": [call]})
+        rows.append({"role": "tool", "content": "done", "tool_call_id": f"c{number}"})
+    db.append_messages_batch("steps", rows)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(re.compile(r"/messages\?.*before="), hold)
+    page.goto("/sessions/steps")
+    log = page.get_by_label("Conversation messages")
+    expect(log.get_by_text("Step 249.")).to_be_in_viewport()
+    for _ in range(3):
+        scroll(page, -100_000)
+        while not held:
+            page.wait_for_timeout(20)
+        before = page.evaluate(READ_STEPS)
+        height = log.evaluate("one => one.scrollHeight")
+        held.pop().continue_()
+        page.wait_for_function(
+            "(height) => document.querySelector('[aria-label=\"Conversation messages\"]')"
+            ".scrollHeight !== height",
+            arg=height,
+        )
+        scroll(page, 0)
+        after = page.evaluate(READ_STEPS)
+        moved = {step: after[step] - before[step] for step in after if step in before}
+        assert moved, (before, after)
+        assert all(abs(pixels) <= 60 for pixels in moved.values()), moved
+    page.unroute_all(behavior="ignoreErrors")
+
+
+def test_find_steps_through_neighbouring_messages(db: SessionDB, page: Page) -> None:
+    db.create_session("near", "cli", is_owned=False)
+    lines = "\n\n".join(["A heron stands here."] * 6)
+    rows = [
+        {"role": "assistant" if n % 2 else "user", "content": f"Message {n}.\n\n{lines}"}
+        for n in range(400)
+    ]
+    rows[350]["content"] = "Message 350. One needle."
+    db.append_messages_batch("near", rows)
+    page.goto("/sessions/near")
+    expect(page.get_by_text("Message 399.")).to_be_in_viewport()
+    scroll(page, -300)
+    tools, target = page.get_by_role("toolbar"), page.locator("article[data-target=true]")
+    field = page.get_by_role("searchbox", name="Find in conversation")
+    field.fill("heron")
+    for number in range(1, 5):
+        expect(tools.get_by_role("status")).to_have_text(f"{number} of 399")
+        expect(target).to_contain_text(f"Message {number - 1}.", timeout=20_000)
+        scroll(page, 0)
+        expect(target).to_be_in_viewport(timeout=20_000)
+        field.press("Enter")
+    field.fill("needle")
+    expect(target).to_contain_text("Message 350.")
+    field.fill("heron")  # the matches of the search before are no matches of this one
+    expect(tools.get_by_role("status")).to_have_text("351 of 399", timeout=20_000)
+    expect(target).to_contain_text("Message 351.")
+    expect(target).to_be_in_viewport()

@@ -69,6 +69,7 @@ export function createAppRouter(client: QueryClient) {
     parseSearch: parseSearchWith((text) => text),
     stringifySearch: stringifySearchWith(JSON.stringify),
     defaultPreload: "intent",
-    scrollRestoration: true,
+    // A transcript scrolls itself: to a message, or to the place that is being read while others are added above it.
+    scrollRestoration: ({ location }) => !location.pathname.startsWith("/sessions/"),
   });
 }

@@ -34,6 +34,28 @@ describe("blocks", () => {
   });
 });
 
+describe("blocks of a part of a conversation", () => {
+  const call = (id: string) => ({ id, name: "terminal", arguments: "{}" });
+  const later = [
+    message(3, "tool", { tool_call_id: "a" }),
+    message(4, "assistant", { tool_calls: [call("b")] }),
+    message(5, "tool", { tool_call_id: "b" }),
+  ];
+  const earlier = [message(1, "user"), message(2, "assistant", { tool_calls: [call("a")] })];
+
+  it("leave out results whose calls are not loaded yet", () => {
+    expect(groupMessages(later, { isCut: true }).map((one) => one.ids)).toEqual([[4, 5]]);
+    const only = [message(1, "tool", { tool_call_id: "a" })];
+    expect(groupMessages(only, { isCut: true })).toHaveLength(1);
+  });
+
+  it("keep their first block when earlier messages are added", () => {
+    const found = groupMessages([...earlier, ...later], { starts: new Set([4]) });
+    expect(found.map((one) => one.key)).toEqual(["1", "2", "4"]);
+    expect(found.map((one) => one.ids)).toEqual([[1], [2, 3], [4, 5]]);
+  });
+});
+
 describe("a session tree", () => {
   const node = (id: string, parent: string | null) => ({ id, parent_id: parent }) as TreeNode;
 

@@ -170,6 +170,7 @@ export const sessions = {
     find: "Find in conversation",
     matchOf: (current: string, total: string) => `${current} of ${total}`,
     noMatches: "No matches",
+    finding: "Searching…",
     findFailed: "The search failed",
     findTooLong: "Too long",
     previousMatch: "Previous match (Shift+Enter)",

@@ -5,7 +5,7 @@ import { ChevronDown, ChevronUp, Search } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { fetchJSON, withQuery } from "@/api/client";
 import type { Matches } from "@/api/types";
-import { searchProblem } from "@/components/searchTerms";
+import { type SearchProblem, searchProblem } from "@/components/searchTerms";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
 import classes from "./Transcript.module.css";
@@ -28,7 +28,7 @@ export function FindField({ sessionId, find, message, onFind, onShow }: Props) {
   useEffect(() => setText(find), [find]);
   const problem = searchProblem(find);
   const canFind = problem === null;
-  const { data, error } = useQuery({
+  const { data, error, isPlaceholderData, isLoading } = useQuery({
     queryKey: ["session", sessionId, "find", find],
     queryFn: ({ signal }) =>
       fetchJSON<Matches>(withQuery(`/api/sessions/${encodeURIComponent(sessionId)}/find`, { q: find }), { signal }),
@@ -38,14 +38,14 @@ export function FindField({ sessionId, find, message, onFind, onShow }: Props) {
   });
   const ids = canFind && !error ? (data?.message_ids ?? NO_MATCHES) : NO_MATCHES;
   const current = message === undefined ? -1 : ids.indexOf(message);
-  useFirstMatch(find, ids, message, onShow);
+  useFirstMatch(find, isPlaceholderData ? NO_MATCHES : ids, message, onShow);
 
   const go = (step: number) => {
     const next = ids[(Math.max(current, step > 0 ? -1 : 0) + step + ids.length) % ids.length];
     if (next !== undefined) onShow(next);
   };
   const number = formatInteger(ids.length) + (data?.is_capped ? "+" : "");
-  const none = error ? texts.findFailed : problem === "long" ? texts.findTooLong : texts.noMatches;
+  const none = useNoMatchesText(isLoading, error, problem);
   const countText = ids.length ? texts.matchOf(current < 0 ? "–" : formatInteger(current + 1), number) : none;
   return (
     <Group gap={4} wrap="nowrap" className={classes.find}>
@@ -88,6 +88,14 @@ export function FindField({ sessionId, find, message, onFind, onShow }: Props) {
 }
 
 const NO_MATCHES: number[] = [];
+
+/** Why there are no matches. */
+function useNoMatchesText(isLoading: boolean, error: Error | null, problem: SearchProblem | null): string {
+  const texts = useTexts().sessions.transcript;
+  if (isLoading) return texts.finding;
+  if (error) return texts.findFailed;
+  return problem === "long" ? texts.findTooLong : texts.noMatches;
+}
 
 /** Show the first match of a new search, at or after the message that is shown. */
 function useFirstMatch(find: string, ids: number[], message: number | undefined, onShow: (message: number) => void) {

@@ -1,7 +1,7 @@
 import { Loader } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import type { SessionDetail } from "@/api/types";
+import type { Message, SessionDetail } from "@/api/types";
 import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
@@ -33,7 +33,7 @@ export function MessageList({ session, anchor, visit, target, find, onMissing }:
   const texts = useTexts().sessions.transcript;
   const scroll = useRef<HTMLDivElement>(null);
   const query = useMessages(session.id, anchor, visit);
-  const shown = useMemo(() => groupMessages(query.items), [query.items]);
+  const shown = useBlocks(query.items, query.hasPreviousPage);
   const rows = useVirtualizer({
     count: shown.length,
     getScrollElement: () => scroll.current,
@@ -79,21 +79,37 @@ export function MessageList({ session, anchor, visit, target, find, onMissing }:
   );
 }
 
+/** The messages as blocks; the first one stays a block of its own when messages before it are added. */
+function useBlocks(items: Message[], isCut: boolean): MessageBlock[] {
+  const starts = useRef(new Set<number>());
+  return useMemo(() => {
+    const blocks = groupMessages(items, { isCut, starts: starts.current });
+    const first = blocks[0]?.ids[0];
+    if (first !== undefined) starts.current.add(first);
+    return blocks;
+  }, [items, isCut]);
+}
+
 type RowVirtualizer = ReturnType<typeof useVirtualizer<HTMLDivElement, Element>>;
 
 /** Scroll to the target message or to an end; whether that is done. */
 function useInitialScroll(rows: RowVirtualizer, shown: MessageBlock[], anchor: Anchor, target: number | undefined) {
   const [isReady, setReady] = useState(false);
-  const isScrolled = useRef(false);
+  const wantedKey = useRef<string | null>(null);
   useLayoutEffect(() => {
-    if (isScrolled.current || shown.length === 0) return;
-    isScrolled.current = true;
+    if (wantedKey.current !== null || shown.length === 0) return;
     const wanted = typeof anchor === "number" ? anchor : target;
     const targetIndex = shown.findIndex((one) => one.ids.includes(wanted ?? -1));
+    const endIndex = anchor === "start" ? 0 : shown.length - 1;
     if (targetIndex >= 0) rows.scrollToIndex(targetIndex, { align: "center" });
-    else if (anchor !== "start") rows.scrollToIndex(shown.length - 1, { align: "end" });
-    requestAnimationFrame(() => setReady(true));
+    else if (anchor !== "start") rows.scrollToIndex(endIndex, { align: "end" });
+    wantedKey.current = shown[targetIndex >= 0 ? targetIndex : endIndex]?.key ?? null;
   }, [rows, shown, anchor, target]);
+  // Messages that were added above before the list has scrolled would keep its first message in sight instead.
+  const isThere = wantedKey.current !== null && rows.getVirtualItems().some((row) => row.key === wantedKey.current);
+  useEffect(() => {
+    if (isThere && !isReady) requestAnimationFrame(() => setReady(true));
+  }, [isThere, isReady]);
   return isReady;
 }
 

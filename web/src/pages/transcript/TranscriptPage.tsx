@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Group, Text, Tooltip } from "@mantine/core";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { ArrowDownToLine, ArrowLeft, ArrowUpToLine, MessageSquare } from "lucide-react";
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useState } from "react";
 import { sendJSON } from "@/api/client";
 import { useSession } from "@/api/queries";
 import type { SessionDetail } from "@/api/types";
@@ -44,6 +44,9 @@ function Transcript({ session, message, find }: Props) {
   useEffect(() => {
     if (session.unread) void sendJSON("PATCH", `/api/sessions/${encodeURIComponent(session.id)}`, { is_read: true });
   }, [session.id, session.unread]);
+  useLayoutEffect(() => {
+    window.scrollTo(0, 0); // the router leaves the window where the page before was
+  }, []);
   return (
     <Page
       title={sessionTitle(session, texts.general.untitled)}

@@ -30,8 +30,17 @@ export interface MessageBlock {
 const MAX_STEP_SECONDS = 86_400;
 const MAX_BLOCK_PARTS = 12; // splits turns with hundreds of calls
 
+/** What is known about messages of which only a part is loaded. */
+export interface Grouping {
+  /** There are messages before these. */
+  isCut?: boolean;
+  /** Messages with which a block always begins: it keeps its place while earlier messages are added. */
+  starts?: ReadonlySet<number>;
+}
+
 /** Group messages into blocks; a tool result is joined to its call. */
-export function groupMessages(messages: Message[]): MessageBlock[] {
+export function groupMessages(all: Message[], { isCut = false, starts }: Grouping = {}): MessageBlock[] {
+  const messages = isCut ? withoutLooseResults(all) : all;
   const found: MessageBlock[] = [];
   const pendingCalls = new Map<string, { block: MessageBlock; part: BlockPart; call: CallWithResult }>();
   let before: Message | undefined;
@@ -45,7 +54,7 @@ export function groupMessages(messages: Message[]): MessageBlock[] {
       before = message;
       continue;
     }
-    const block = blockFor(found, message);
+    const block = starts?.has(message.id) ? newBlock(found, message) : blockFor(found, message);
     const calls: CallWithResult[] = message.tool_calls.map((call) => ({ call, result: null }));
     const part: BlockPart = { ids: [message.id], message, calls };
     block.parts.push(part);
@@ -57,6 +66,12 @@ export function groupMessages(messages: Message[]): MessageBlock[] {
     before = message;
   }
   return found;
+}
+
+/** Without the results at the beginning, whose calls are not loaded yet. */
+function withoutLooseResults(messages: Message[]): Message[] {
+  const first = messages.findIndex((message) => message.role !== "tool");
+  return first > 0 ? messages.slice(first) : messages;
 }
 
 /** The seconds of an answer with one more message; pauses of a day are not work. */
@@ -71,7 +86,10 @@ function blockFor(found: MessageBlock[], message: Message): MessageBlock {
   const last = found.at(-1);
   const before = last?.parts.at(-1)?.message;
   const isSameSpeaker = before?.role === "assistant" && message.role === "assistant" && before.state === message.state;
-  if (last && isSameSpeaker && last.parts.length < MAX_BLOCK_PARTS) return last;
+  return last && isSameSpeaker && last.parts.length < MAX_BLOCK_PARTS ? last : newBlock(found, message);
+}
+
+function newBlock(found: MessageBlock[], message: Message): MessageBlock {
   const block: MessageBlock = { key: String(message.id), ids: [], parts: [], seconds: null, tokens: 0, usage: null };
   found.push(block);
   return block;
