@@ -308,6 +308,7 @@ def test_the_outline_leads_to_every_prompt(long_session: list[int], page: Page) 
     expect(target).to_contain_text("Message 400.")
     expect(target).to_be_in_viewport()
     expect(page).to_have_url(re.compile(f"message={long_session[400]}"))
+    expect(page.get_by_role("button", name="Prompts")).to_be_focused(timeout=15_000)
     page.go_back()
     expect(page).not_to_have_url(re.compile("message="))
 

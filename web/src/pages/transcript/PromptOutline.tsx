@@ -30,6 +30,7 @@ export function PromptOutline({ sessionId, message, onShow }: Props) {
       position="bottom-end"
       width="min(26rem, 92vw)"
       trapFocus
+      returnFocus
       shadow="md"
       transitionProps={{ duration: 0 }}
     >
