@@ -68,7 +68,8 @@ def take_all(link: str) -> None:
         page = browser.new_context(color_scheme="dark", viewport=SIZE).new_page()
         page.goto(link)
         base = link.partition("#")[0].rstrip("/")
-        page.wait_for_timeout(SETTLED_MS)
+        page.get_by_role("heading", name="Overview").wait_for()
+        page.get_by_text("Counting your history").wait_for(state="detached", timeout=120_000)
         for name, path in PAGES.items():
             page.goto(base + path)
             take(page, name)

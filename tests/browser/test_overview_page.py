@@ -58,6 +58,12 @@ def test_the_history_is_counted_and_the_numbers_appear_by_themselves(
     expect(main.get_by_role("link", name=re.compile("^Streak"))).to_contain_text("…")
     expect(main.get_by_text(re.compile(r"^0( days)?$"))).to_have_count(0)
     expect(main.get_by_text("No achievements yet")).to_have_count(0)
+    page.goto("/analytics")
+    expect(main.get_by_text("Counting your history")).to_be_visible()
+    for name in ("Messages", "Tool calls", "Active days"):
+        label = main.get_by_text(name, exact=True).first
+        expect(label.locator("xpath=following-sibling::span[1]")).to_have_text("…")
+    page.goto("/")
     expect(main.get_by_role("link", name=re.compile("^Conversations"))).to_contain_text(
         "6 stored messages"
     )

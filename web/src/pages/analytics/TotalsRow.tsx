@@ -7,6 +7,9 @@ import { formatChange } from "./ranges";
 
 const EMPTY_NOTE = "\u00a0"; // keeps the height, so that nothing moves when the numbers arrive
 
+// Known when the history is counted; the others are stored with the sessions.
+const COUNTED: ReadonlySet<string> = new Set(["messages", "tool_calls", "days"]);
+
 /** Totals of the period, compared with the previous one. */
 export function TotalsRow({ data }: { data: Analytics | undefined }) {
   const { analytics: texts, counting } = useTexts();
@@ -15,7 +18,8 @@ export function TotalsRow({ data }: { data: Analytics | undefined }) {
   return (
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }}>
       {names.map((name) => {
-        const shown = values?.[name];
+        const isKnown = data?.is_complete || !COUNTED.has(name);
+        const shown = isKnown ? values?.[name] : undefined;
         const change = shown && formatChange(shown.now, shown.before);
         const notes = [shown?.note(texts), change && texts.compared(change)].filter(Boolean);
         return (
