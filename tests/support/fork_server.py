@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MAX_REQUEST_BYTES = 1 << 20
+CLOSE_SECONDS = 10
 PRELOADED = (
     "hermes_core", "hermes_state", "hermes_achievements", "hermes_agent", "hermes_plugin_host",
     "hermes_conversation", "hermes_cli",
@@ -76,7 +77,11 @@ class ForkServer:
         """End the server process."""
         if self._socket is not None and self._process is not None:
             self._socket.close()
-            self._process.wait()
+            try:
+                self._process.wait(CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
             self._socket = None
 
     def run(
@@ -175,6 +180,7 @@ class ForkServer:
         with self._lock:
             if self._socket is None:
                 self._socket, self._process = _start(self._folders)
+                atexit.register(self.close)
             socket.send_fds(self._socket, [data], descriptors)
 
 
