@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import mimetypes
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from hermes_core import human_format, media_store
@@ -12,7 +13,6 @@ from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 MAX_IMAGE_BYTES: Final = 25 * 1024 * 1024
 DATA_URL: Final = re.compile(r"data:(?P<kind>[\w/+.-]+);base64,(?P<data>.+)", re.DOTALL)
@@ -47,11 +47,17 @@ class Picture(NamedTuple):
     name: str
     kind: str
     data: bytes
+    path: str = ""  # of the file it was read from
 
     @property
     def label(self) -> str:
         """The name and the size."""
         return f"picture {self.name}, {human_format.size(len(self.data))}"
+
+    @property
+    def is_in_file(self) -> bool:
+        """Whether it can be read again from its file; that of a pasted picture is temporary."""
+        return bool(self.path) and Path(self.path).is_file()
 
     def part(self) -> dict[str, Any]:
         """The picture as a part of a message."""
@@ -75,7 +81,7 @@ def read(path: Path) -> Picture:
     actual = image_type(data)
     if not actual:
         raise UsageError(f"{path} is not a readable image: it is damaged or of another type.")
-    return Picture(path.name, actual, data)
+    return Picture(path.name, actual, data, str(path))
 
 
 def image_type(data: bytes) -> str:

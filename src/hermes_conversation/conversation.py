@@ -5,7 +5,7 @@ Front ends decide how a change is requested and displayed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_agent.context.window import max_result_characters
 from hermes_agent.events import (
@@ -21,6 +21,7 @@ from hermes_agent.messages import Usage
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
 from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.prompter import SecretPrompter
 from hermes_agent.tools.todo import current_items
 from hermes_conversation import agent_factory, attachments, export
 from hermes_conversation.file_history import FileHistory
@@ -35,7 +36,7 @@ from hermes_core.ids import new_session_id
 from hermes_core.roles import Right, may
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from hermes_agent.agent import AIAgent
@@ -53,15 +54,9 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from hermes_state.sessions.records import SessionRow
 
+    Pictures = Sequence[Picture]
+
 NO_MESSAGES = "This conversation has no messages yet."
-
-
-@runtime_checkable
-class SecretPrompter(Protocol):
-    """Prompts the user for a secret."""
-
-    def secret(self, prompt: str, name: str) -> str:
-        """Return what the user typed, hidden; empty when nothing was typed."""
 
 
 class UserPrompt(NamedTuple):
@@ -125,34 +120,47 @@ class Conversation:
         """The agent with its tools and extensions."""
         return self._bundle
 
-    def send(self, text: str, media: Sequence[str] = (), **fields: Any) -> Iterator[Event]:
-        """Send a prompt with the attached pictures; yield the events of the turn.
+    def send(
+        self, text: str, media: Sequence[str] = (), pictures: Pictures | None = None, **fields: Any
+    ) -> Iterator[Event]:
+        """Send a prompt with *pictures*, or the attached ones; yield the events of the turn.
 
         *media* are references to stored pictures. *fields* are stored with the message, e.g.
         its identity or its ID on a platform; `on_answer` is that of `AIAgent.turn`.
         """
-        failure = self._hook_refusal(text)
-        if failure is not None:
+        own, is_started = self.take_pictures() if pictures is None else pictures, False
+        try:
+            for event in self._send(text, media, own, **fields):
+                if isinstance(event, TurnStarted):
+                    is_started = True
+                    self._note_start()
+                yield event
+        finally:
+            if not is_started:  # for the next attempt
+                self.pictures[:0] = own
+
+    def _send(
+        self, text: str, media: Sequence[str], own: Pictures, **fields: Any
+    ) -> Iterator[Event]:
+        if (failure := self._hook_refusal(text)) is not None:
             yield TurnFinished(TurnEnd.FAILED, "", Usage(), str(failure), failure)
             return
         mentioned = self._mentioned(text)
         texts = [*self.shell_outputs, *mentioned.texts]
-        pictures = [*self.pictures, *mentioned.pictures]
+        pictures = [*own, *mentioned.pictures]
         content = attachments.with_attachments(text, texts, pictures, media)
         labels = (*(item.label for item in texts), *(picture.label for picture in pictures))
         if labels:
             yield Attached(labels)
         yield from map(Notice, mentioned.notices)
         for event in self.agent.turn(content, **fields):
-            if isinstance(event, TurnStarted):
-                self._note_start()
             if isinstance(event, TurnFinished) and self._options.has_automatic_title:
                 self.titles.start(self.agent, text, event)
             yield event
 
     def _note_start(self) -> None:
         """The message is stored with its attachments, and a title can be set."""
-        self.pictures, self.shell_outputs = [], []
+        self.shell_outputs = []
         if self._title:
             self.db.set_session_title(self.session_id, self._title)
             self._title = ""
@@ -214,6 +222,12 @@ class Conversation:
         """Attach a picture to the next prompt."""
         self.pictures.append(attachments.read(self.agent.cwd / path))
         return self.pictures[-1]
+
+    def take_pictures(self, paths: Iterable[str] = ()) -> list[Picture]:
+        """The attached pictures and those of *paths*, for a prompt that owns them."""
+        found = self.pictures + [attachments.read(self.agent.cwd / path) for path in paths]
+        self.pictures = []
+        return found
 
     def move_to(self, folder: Path) -> Path:
         """Change the working folder."""

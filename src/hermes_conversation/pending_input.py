@@ -3,7 +3,8 @@
 The agent reads steering after its next tool result. Steering it has not read when the turn
 ends, and queued input, become the next turn, in order. After an interrupted or failed turn
 they are returned to the user instead. Terminals keep them in the store until then, so that
-a crash returns them too; chat messages are kept by the inbox.
+a crash returns them too; chat messages are kept by the inbox. Pictures go with the queued
+message that they were attached to, and return with it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import json
 import threading
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
+from hermes_core.json_values import list_in, text_in
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hermes_agent.agent import AIAgent
+    from hermes_conversation.attachments import Picture
+    from hermes_core.json_values import JsonData, JsonObject
     from hermes_state import SessionDB
 
 META_KEY: Final = "hermes_unread:"  # released files have it; the session id follows
@@ -35,11 +40,34 @@ class HasAgent(Protocol):
     def session_id(self) -> str: ...
 
 
+class PromptInput(NamedTuple):
+    """A message for a later turn, with its pictures."""
+
+    text: str = ""
+    pictures: tuple[Picture, ...] = ()
+
+    @property
+    def images(self) -> list[str]:
+        """The files of the pictures."""
+        return [picture.path for picture in self.pictures if picture.is_in_file]
+
+    def stored(self) -> JsonData:
+        """The message in the store: its text, as in released files, or an object."""
+        return {"text": self.text, "images": self.images} if self.images else self.text
+
+
+class ReturnedInput(NamedTuple):
+    """Input that is returned to the user: its text, and the files of its pictures."""
+
+    text: str = ""
+    images: tuple[str, ...] = ()
+
+
 class AfterTurn(NamedTuple):
     """What a finished turn leaves: the next input, and the inputs returned to the user."""
 
-    next_input: str = ""
-    returned: tuple[str, ...] = ()
+    next_input: PromptInput = PromptInput()
+    returned: tuple[PromptInput, ...] = ()
 
 
 class PendingInput:
@@ -48,8 +76,8 @@ class PendingInput:
     def __init__(self, conversation: HasAgent) -> None:
         self._conversation = conversation
         self._steering: list[str] = []
-        self._queued: list[str] = []
-        self._replacement: list[str] = []
+        self._queued: list[PromptInput] = []
+        self._replacement: list[PromptInput] = []
         self._is_interrupted = False
         self._is_stored = False
         self._lock = threading.Lock()
@@ -70,10 +98,10 @@ class PendingInput:
             self._store()
             self._conversation.agent.steer(text)
 
-    def queue(self, text: str) -> None:
-        """Keep *text* for after the turn."""
+    def queue(self, text: str, pictures: Sequence[Picture] = ()) -> None:
+        """Keep *text* with its pictures for after the turn."""
         with self._lock:
-            self._queued.append(text)
+            self._queued.append(PromptInput(text, tuple(pictures)))
             self._store()
 
     def interrupt(self, replacement: str = "") -> None:
@@ -81,12 +109,12 @@ class PendingInput:
         self.hold(replacement)
         self._conversation.agent.interrupt()
 
-    def hold(self, replacement: str = "") -> None:
+    def hold(self, replacement: str = "", pictures: Sequence[Picture] = ()) -> None:
         """Continue with nothing but *replacement* after the turn, which is about to be stopped."""
         with self._lock:
             self._is_interrupted = True
             if replacement:
-                self._replacement.append(replacement)
+                self._replacement.append(PromptInput(replacement, tuple(pictures)))
                 self._store()
 
     def mark_read(self) -> None:
@@ -97,9 +125,9 @@ class PendingInput:
                 self._store()
 
     def waiting(self) -> list[str]:
-        """All pending input, in order."""
+        """The texts of all pending input, in order."""
         with self._lock:
-            return self._all()
+            return [item.text for item in self._all()]
 
     def after_turn(self, *, is_complete: bool) -> AfterTurn:
         """Decide what follows the turn that has just ended."""
@@ -111,42 +139,42 @@ class PendingInput:
             if is_complete and not self._is_interrupted:
                 result = AfterTurn(self._next())
             else:
-                returned = (*self._steering, *self._queued)
-                result = AfterTurn(join_inputs(self._replacement), returned)
+                returned = (*map(PromptInput, self._steering), *self._queued)
+                result = AfterTurn(_joined(self._replacement), returned)
                 self._steering, self._queued = [], []
             self._replacement, self._is_interrupted = [], False
             self._store()
             return result
 
-    def restore(self) -> str:
+    def restore(self) -> ReturnedInput:
         """The pending input of a process that crashed; it is returned once.
 
         Input of a turn that another process runs is left to that process.
         """
         conversation = self._conversation
         if conversation.db.leases.is_held_elsewhere(conversation.session_id):
-            return ""
+            return ReturnedInput()
         with self._lock:
             key = META_KEY + conversation.session_id
             meta = conversation.db.get_meta(key)
             if meta:
                 conversation.db.meta.delete(key)
-        return join_inputs(json.loads(meta)) if meta else ""
+        return _restored(json.loads(meta)) if meta else ReturnedInput()
 
-    def _next(self) -> str:
+    def _next(self) -> PromptInput:
         if self._steering:
             steering, self._steering = self._steering, []
-            return join_inputs(steering)
-        return self._queued.pop(0) if self._queued else ""
+            return PromptInput(join_inputs(steering))
+        return self._queued.pop(0) if self._queued else PromptInput()
 
-    def _all(self) -> list[str]:
-        return self._steering + self._queued + self._replacement
+    def _all(self) -> list[PromptInput]:
+        return [*map(PromptInput, self._steering), *self._queued, *self._replacement]
 
     def _store(self) -> None:
         db, key = self._conversation.db, META_KEY + self._conversation.session_id
         waiting = self._all()
         if waiting:
-            db.set_meta(key, json.dumps(waiting))
+            db.set_meta(key, json.dumps([item.stored() for item in waiting]))
         elif self._is_stored:
             db.meta.delete(key)
         self._is_stored = bool(waiting)
@@ -155,6 +183,24 @@ class PendingInput:
 def join_inputs(texts: Iterable[str]) -> str:
     """Inputs as one text."""
     return "\n\n".join(texts)
+
+
+def returned_input(items: Iterable[PromptInput]) -> ReturnedInput:
+    """Inputs as one, for the user."""
+    joined = _joined(items)
+    return ReturnedInput(joined.text, tuple(joined.images))
+
+
+def _joined(items: Iterable[PromptInput]) -> PromptInput:
+    items = list(items)
+    pictures = tuple(picture for item in items for picture in item.pictures)
+    return PromptInput(join_inputs(item.text for item in items), pictures)
+
+
+def _restored(stored: list[str | JsonObject]) -> ReturnedInput:
+    items: list[JsonObject] = [{"text": item} if isinstance(item, str) else item for item in stored]
+    images = (str(path) for item in items for path in list_in(item, "images"))
+    return ReturnedInput(join_inputs(text_in(item, "text") for item in items), tuple(images))
 
 
 def submit_to_agent(agent: AIAgent, text: str, mode: BusyMode, uid: str) -> None:

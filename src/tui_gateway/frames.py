@@ -58,6 +58,7 @@ class RpcParams:
     name: str = ""
     focus_topic: str = ""
     path: str = ""
+    images: str = ""
     choice: str = ""
     request_id: str = ""
     rule: str = ""

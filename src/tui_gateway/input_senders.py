@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from hermes_conversation.pending_input import PromptInput
+
 Client = TypeVar("Client")
 
 
@@ -20,18 +22,20 @@ class InputSenders(Generic[Client]):
         """A client has sent *text*."""
         self._sent.append((text, client))
 
-    def split(self, texts: Iterable[str], clients: Sequence[Client]) -> dict[int, list[str]]:
-        """*texts* by the `id` of the client they return to.
+    def split(
+        self, items: Iterable[PromptInput], clients: Sequence[Client]
+    ) -> dict[int, list[PromptInput]]:
+        """*items* by the `id` of the client they return to.
 
         What a client sent that is not among *clients* goes to the last of them: one that has
         reconnected is there.
         """
-        result: dict[int, list[str]] = {}
-        for text in texts:
-            sender = self._pop(text)
+        result: dict[int, list[PromptInput]] = {}
+        for item in items:
+            sender = self._pop(item.text)
             present = any(sender is client for client in clients)
             receiver = sender if present else next(reversed(clients), None)
-            result.setdefault(id(receiver), []).append(text)
+            result.setdefault(id(receiver), []).append(item)
         return result
 
     def keep(self, texts: Sequence[str]) -> None:

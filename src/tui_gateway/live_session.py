@@ -17,7 +17,12 @@ from hermes_agent import events
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
-from hermes_conversation.pending_input import PendingInput, join_inputs
+from hermes_conversation.pending_input import (
+    PendingInput,
+    PromptInput,
+    ReturnedInput,
+    returned_input,
+)
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.isolate import Step, attempt
@@ -44,7 +49,7 @@ from tui_gateway.replaced_text import replaced_text
 from tui_gateway.turn_view import TurnView, display_message, usage, usage_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
@@ -158,7 +163,7 @@ class LiveSession:
 
     def _opened(self) -> OpenedState:
         messages = self.messages()
-        returned, self._returned = self._returned, ""
+        returned, self._returned = self._returned, ReturnedInput()
         inflight = self._view.inflight(messages) if self._is_running else None
         if inflight is not None:
             questions, waiting = self.questions.pending(), self._pending.waiting()
@@ -172,7 +177,8 @@ class LiveSession:
             running=self._is_running,
             started_at=self.started_at,
             inflight=inflight,
-            unread=returned,
+            unread=returned.text,
+            unread_images=list(returned.images),
             notice=self._notice,
         )
 
@@ -259,8 +265,8 @@ class LiveSession:
             with self._lock:
                 self._is_changing = False
                 following = self._pending.after_turn(is_complete=True).next_input
-            if following:
-                self.send(following)
+            if following.text:
+                self._start(following)
                 self._show_waiting()
 
     # The turn
@@ -272,13 +278,23 @@ class LiveSession:
                 raise RpcError(BUSY, TURN_RUNNING)
         self.send(text)
 
-    def send(self, text: str, sender: SessionListener | None = None) -> bool:
-        """Send a message now, or queue it; whether it was sent now."""
+    def send(
+        self, text: str, sender: SessionListener | None = None, images: Sequence[str] = ()
+    ) -> bool:
+        """Send a message now, or queue it; whether it was sent now.
+
+        It owns the attached pictures and those in the files *images*.
+        """
+        return self._start(
+            PromptInput(text, tuple(self.conversation.take_pictures(images))), sender
+        )
+
+    def _start(self, message: PromptInput, sender: SessionListener | None = None) -> bool:
         with self._lock:
             is_queued = self._is_running or self._is_changing
             if is_queued:
-                self._pending.queue(text)
-                self._senders.add(text, sender)
+                self._pending.queue(*message)
+                self._senders.add(message.text, sender)
             else:
                 self._is_running = True
                 self._idle.clear()
@@ -286,21 +302,26 @@ class LiveSession:
             self._show_waiting()
             return False
         threading.Thread(
-            target=lambda: self._run(text), name=f"hermes-turn-{self.id}", daemon=True
+            target=lambda: self._run(message), name=f"hermes-turn-{self.id}", daemon=True
         ).start()
         return True
 
-    def steer(self, text: str, sender: SessionListener | None = None) -> bool:
-        """Steer the running turn, or send the message now; whether it was sent now."""
+    def steer(
+        self, text: str, sender: SessionListener | None = None, images: Sequence[str] = ()
+    ) -> bool:
+        """Steer the running turn, or send the message now; whether it was sent now.
+
+        A message with pictures waits for the end of the turn, which reads text only.
+        """
         with self._lock:
-            is_running = self._is_running
-            if is_running:
+            is_steering = self._is_running and not (images or self.conversation.pictures)
+            if is_steering:
                 self._pending.steer(text)
                 self._senders.add(text, sender)
-        if is_running:
+        if is_steering:
             self._show_waiting()
             return False
-        return self.send(text, sender)
+        return self.send(text, sender, images)
 
     def _show_waiting(self) -> None:
         """Send the waiting input to all clients if it has changed."""
@@ -310,49 +331,53 @@ class LiveSession:
                 self._shown_waiting = waiting
                 self.emit(InputWaiting(waiting))
 
-    def _run(self, text: str) -> None:
+    def _run(self, message: PromptInput) -> None:
         try:
-            while text:
-                text = self._turn(text)
+            while message.text:
+                message = self._turn(message)
         finally:
             self._is_running = False
             self._idle.set()
 
-    def _turn(self, text: str) -> str:
+    def _turn(self, message: PromptInput) -> PromptInput:
         """Run one turn; returns the next queued input."""
         self.questions.begin()
         with self._lock:
-            self._view.begin(text)
+            self._view.begin(message.text)
             listeners = list(self._listeners)
-        self._send(listeners, MessageStart(text))
+        self._send(listeners, MessageStart(message.text, message.images))
         self._show_waiting()
         ends: list[MessageComplete] = []
-        failed = attempt(Step("run a turn", lambda: self._run_agent(text, ends)))
+        failed = attempt(Step("run a turn", lambda: self._run_agent(message, ends)))
         end = ends[0] if ends else failure(RuntimeError("the turn ended without a result"))
         if failed is not None:
             end = failure(failed.error)
         with self._lock:
             after = self._pending.after_turn(is_complete=end.status == "complete")
-            self._is_running = bool(after.next_input)
+            self._is_running = bool(after.next_input.text)
             self._view.end()
             listeners = list(self._listeners)
             returned = self._senders.split(after.returned, listeners)
             self._senders.keep(self._pending.waiting())
             if after.returned and not listeners:  # for the next client that attaches
-                self._returned = join_inputs(after.returned)
+                self._returned = returned_input(after.returned)
+            pictures = [picture for item in after.returned for picture in item.pictures]
+            kept = [picture for picture in pictures if not picture.is_in_file]
+            self.conversation.pictures.extend(kept)  # clients cannot attach them again
         for listener in listeners:
-            unread = join_inputs(returned.get(id(listener), ()))
-            listener.event(self.id, dataclasses.replace(end, unread=unread))
-        if not after.next_input:
+            unread = returned_input(returned.get(id(listener), ()))
+            own = dataclasses.replace(end, unread=unread.text, unread_images=list(unread.images))
+            listener.event(self.id, own)
+        if not after.next_input.text:
             self._show_waiting()
         attempt(Step("send session info", lambda: self.emit(self.info())))
         return after.next_input
 
-    def _run_agent(self, text: str, ends: list[MessageComplete]) -> None:
+    def _run_agent(self, message: PromptInput, ends: list[MessageComplete]) -> None:
         has_begun = False
         self.conversation.agent.on_review = self._announce_review
         self.conversation.titles.on_title = lambda: self.emit(self.info())
-        for event in self.conversation.send(text):
+        for event in self.conversation.send(message.text, pictures=message.pictures):
             if isinstance(event, events.TurnFinished):
                 ends.append(completion(event))
             elif isinstance(event, events.MessageStored):
@@ -395,7 +420,8 @@ class LiveSession:
         with self._lock:
             was_running = self._is_running
             if was_running:
-                self._pending.hold(instead)
+                pictures = self.conversation.take_pictures() if instead else ()
+                self._pending.hold(instead, pictures)
         self.conversation.agent.interrupt()
         self.questions.cancel_all()
         return was_running

@@ -75,7 +75,7 @@ def _discover(_peer: Dispatcher, _params: RpcParams) -> object:
 
 OPENED_FIELDS: Final = (
     "session_id stored_session_id message_count messages info running started_at inflight unread "
-    "notice"
+    "unread_images notice"
 )
 USAGE_FIELDS: Final = "input output cache_read cache_write reasoning cost_usd"
 INFO_FIELDS: Final = (
@@ -144,10 +144,10 @@ METHODS: Final = {
                 "session_id! focus_topic", "before after summary", slow=True),
         _method("session.interrupt", "interrupt the turn; send text if given",
                 conversation.interrupt, "session_id! text", "interrupted"),
-        _method("session.steer", "steer the turn, or send now", conversation.steer,
-                "session_id! text!", "status"),
-        _method("session.queue", "send after the turn, or now", conversation.queue,
-                "session_id! text!", "status"),
+        _method("session.steer", "steer the turn, or send now; with `images` (files, one per "
+                "line) as session.queue", conversation.steer, "session_id! text! images", "status"),
+        _method("session.queue", "send after the turn, or now; `images` are files, one per line",
+                conversation.queue, "session_id! text! images", "status"),
         _method("session.save", "write the conversation to a file", conversation.save,
                 "session_id! path", "file", slow=True),
         _method("checkpoints.list", "what turns and restores changed in files, newest first",
@@ -230,16 +230,18 @@ EVENTS: Final = {
         _event("gateway.leaving", "the server is shutting down"),
         _event("session.changed", "another client changed the history; reload it"),
         _event("session.info", "the conversation's metadata has changed", INFO_FIELDS),
-        _event("message.start", "a turn starts with this message", "text"),
+        _event("message.start", "a turn starts with this message; `images` are the files "
+               "of its pictures", "text images"),
         _event("message.attached", "what is attached to the message that has started the turn",
                "items"),
         _event("message.delta", "more of the answer", "text"),
         _event("reasoning.delta", "more of the model's reasoning", "text"),
         _event("message.complete", "the turn is over and stored; `status` is complete, "
-               "interrupted or error, `unread` is pending input of this client that is returned; "
+               "interrupted or error, `unread` is pending input of this client that is returned, "
+               "`unread_images` are the files of its pictures; "
                "`problem` is length, empty, filtered, step_limit, repeated_calls or nothing, "
                "`notice` its text",
-               "text status error usage unread problem notice"),
+               "text status error usage unread unread_images problem notice"),
         _event("message.stored", "a message of the turn is stored; `role` is user, assistant or "
                "tool; `usage` is what an answer took: tokens, cost and seconds",
                "message_id role usage"),

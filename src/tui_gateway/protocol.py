@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypedDict, TypeVar, get_args
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
@@ -121,6 +121,7 @@ class MessageStart:
     kind: ClassVar[str] = "message.start"
 
     text: str
+    images: list[str] = field(default_factory=list)  # the files of its pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ class MessageComplete:
     error: str | None
     usage: dict[str, int]
     unread: str = ""
+    unread_images: list[str] = field(default_factory=list)  # the files of its pictures
     problem: str = ""  # length, empty, filtered, step_limit or repeated_calls
     notice: str = ""  # about the problem
 
@@ -346,29 +348,7 @@ ClientEvent = (
     | ConnectionLost
 )
 EVENT_TYPES: Final[dict[str, type[ClientEvent]]] = {
-    kind.kind: kind
-    for kind in (
-        GatewayReady,
-        GatewayLeaving,
-        SessionChanged,
-        SessionInfo,
-        MessageStart,
-        MessageAttached,
-        MessageDelta,
-        ReasoningText,
-        MessageComplete,
-        StoredMessage,
-        SteerRead,
-        InputWaiting,
-        ToolStart,
-        ToolText,
-        ToolComplete,
-        StatusUpdate,
-        ApprovalQuestion,
-        ClarifyQuestion,
-        SecretQuestion,
-        QuestionClosed,
-    )
+    kind.kind: kind for kind in get_args(ClientEvent)
 }
 WIRE_NAMES: Final = {"topic": "kind"}
 
@@ -433,6 +413,7 @@ class OpenedState:
     started_at: float
     inflight: InflightTurn | None
     unread: str
+    unread_images: list[str] = field(default_factory=list)
     notice: str = ""  # of a new conversation: a model that was found and not chosen
 
     @classmethod

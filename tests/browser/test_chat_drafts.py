@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from support.chat_browser import ask, log
 from support.images import PIXEL
-from support.model_servers import HeldServer
+from support.model_servers import HeldServer, StepwiseServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,3 +184,60 @@ def test_a_picture_that_is_sent_during_a_turn_goes_with_its_own_message(
     assert "What is it?" in prompts[1]
     assert "image_url" in prompts[1]
     expect(log(page).get_by_role("img", name="Attached image")).to_have_count(1)
+
+
+def queue(page: Page, text: str) -> None:
+    field(page).fill(text)
+    page.get_by_role("button", name="Queue").click()
+    expect(log(page).locator("[data-waiting=true]").filter(has_text=text)).to_be_visible()
+
+
+def prompts_of(db: SessionDB, page: Page) -> list[str]:
+    rows = db.get_messages(page.url.rpartition("/")[2])
+    return [str(row["content"]) for row in rows if row["role"] == "user"]
+
+
+def test_after_stop_the_picture_of_a_queued_message_returns_with_it(
+    answering: Callable[..., HeldServer], page: Page, db: SessionDB, tmp_path: Path
+) -> None:
+    picture = tmp_path / "dot.png"
+    picture.write_bytes(PIXEL)
+    answering("[{say: One.}, {say: Two.}, {say: Three.}]", HeldServer)
+    page.goto("/chat")
+    ask(page, "Begin")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    attach(page, picture)
+    queue(page, "What is it?")
+    page.get_by_role("button", name="Stop").click()
+    expect(field(page)).to_have_value("What is it?")
+    chip = page.get_by_role("button", name="Remove dot.png")
+    expect(chip).to_be_visible()
+    chip.click()
+    ask(page, "Without it")
+    expect(log(page).get_by_text("Two.")).to_be_visible()
+    assert "image_url" not in str(prompts_of(db, page))
+
+
+def test_pictures_go_with_the_queued_message_they_were_attached_to(
+    answering: Callable[..., StepwiseServer], page: Page, db: SessionDB, tmp_path: Path
+) -> None:
+    picture = tmp_path / "dot.png"
+    picture.write_bytes(PIXEL)
+    model = answering("[{say: One.}, {say: Two.}, {say: Three.}]", StepwiseServer)
+    page.goto("/chat")
+    ask(page, "Begin")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    queue(page, "alpha")
+    attach(page, picture)
+    queue(page, "beta")
+    image = log(page).get_by_role("img", name="Attached image")
+    model.release()
+    expect(log(page).get_by_text("One.")).to_be_visible()
+    model.release()
+    expect(log(page).get_by_text("Two.")).to_be_visible()
+    model.release()
+    expect(log(page).get_by_text("Three.")).to_be_visible()
+    expect(image).to_have_count(1)
+    assert ["image_url" in prompt for prompt in prompts_of(db, page)] == [False, False, True]
+    page.reload()
+    expect(image).to_have_count(1)

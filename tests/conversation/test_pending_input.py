@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.turn_control import Steering, join_texts
-from hermes_conversation.pending_input import AfterTurn, PendingInput
+from hermes_conversation.attachments import read
+from hermes_conversation.pending_input import AfterTurn, PendingInput, PromptInput, ReturnedInput
 from hermes_state import SessionDB
 from support.identities import act_as
+from support.images import PIXEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 class RecordingAgent:
@@ -54,8 +57,8 @@ def test_queued_input_becomes_the_next_turns_in_order(conversation: StoredConver
     pending = PendingInput(conversation)
     pending.queue("first")
     pending.queue("second")
-    assert pending.after_turn(is_complete=True) == AfterTurn("first")
-    assert pending.after_turn(is_complete=True) == AfterTurn("second")
+    assert pending.after_turn(is_complete=True) == AfterTurn(PromptInput("first"))
+    assert pending.after_turn(is_complete=True) == AfterTurn(PromptInput("second"))
     assert pending.after_turn(is_complete=True) == AfterTurn()
 
 
@@ -65,8 +68,8 @@ def test_unread_steering_comes_before_queued_input(conversation: StoredConversat
     pending.steer("now")
     pending.steer("and this")
     assert conversation.agent.pending_steering() == ["now", "and this"]
-    assert pending.after_turn(is_complete=True) == AfterTurn("now\n\nand this")
-    assert pending.after_turn(is_complete=True) == AfterTurn("later")
+    assert pending.after_turn(is_complete=True) == AfterTurn(PromptInput("now\n\nand this"))
+    assert pending.after_turn(is_complete=True) == AfterTurn(PromptInput("later"))
 
 
 def test_steering_that_was_read_is_not_submitted_again(conversation: StoredConversation) -> None:
@@ -87,7 +90,7 @@ def test_steering_that_arrives_while_the_agent_reads_is_kept(
     pending.steer("second")  # before the front end learns of that
     pending.mark_read()
     assert pending.waiting() == ["second"]
-    assert pending.after_turn(is_complete=True) == AfterTurn("second")
+    assert pending.after_turn(is_complete=True) == AfterTurn(PromptInput("second"))
 
 
 def test_after_an_interrupt_the_rest_is_returned_to_the_user(
@@ -100,22 +103,26 @@ def test_after_an_interrupt_the_rest_is_returned_to_the_user(
     pending.interrupt("and instead")
     assert conversation.agent.interrupts == 2
     result = pending.after_turn(is_complete=False)
-    assert result == AfterTurn("instead\n\nand instead", ("steered", "queued"))
+    assert result == AfterTurn(
+        PromptInput("instead\n\nand instead"), (PromptInput("steered"), PromptInput("queued"))
+    )
     pending.queue("again")
-    assert pending.after_turn(is_complete=True) == AfterTurn("again")
+    assert pending.after_turn(is_complete=True) == AfterTurn(PromptInput("again"))
 
 
 def test_a_failed_turn_returns_what_waited(conversation: StoredConversation) -> None:
     pending = PendingInput(conversation)
     pending.queue("queued")
-    assert pending.after_turn(is_complete=False) == AfterTurn("", ("queued",))
+    assert pending.after_turn(is_complete=False) == AfterTurn(
+        PromptInput(), (PromptInput("queued"),)
+    )
 
 
 @pytest.mark.parametrize("mode", ["steer", "queue", "interrupt"])
 def test_no_mode_loses_input(conversation: StoredConversation, mode: Any) -> None:
     pending = PendingInput(conversation)
     pending.submit("x", mode)
-    assert pending.after_turn(is_complete=mode != "interrupt").next_input == "x"
+    assert pending.after_turn(is_complete=mode != "interrupt").next_input.text == "x"
 
 
 def test_pending_input_of_a_crashed_process_is_returned_once(
@@ -126,8 +133,25 @@ def test_pending_input_of_a_crashed_process_is_returned_once(
     before.queue("queued")
     before.interrupt("instead")
     after = PendingInput(conversation)
-    assert after.restore() == "steered\n\nqueued\n\ninstead"
-    assert after.restore() == ""
+    assert after.restore().text == "steered\n\nqueued\n\ninstead"
+    assert after.restore() == ReturnedInput()
+
+
+def test_pictures_of_a_crashed_process_are_returned(
+    conversation: StoredConversation, tmp_path: Path
+) -> None:
+    path = tmp_path / "dot.png"
+    path.write_bytes(PIXEL)
+    before = PendingInput(conversation)
+    before.queue("plain")
+    before.queue("look", [read(path)])
+    restored = PendingInput(conversation).restore()
+    assert restored == ReturnedInput("plain\n\nlook", (str(path),))
+
+
+def test_input_of_an_older_release_is_returned(conversation: StoredConversation) -> None:
+    conversation.db.set_meta("hermes_unread:one", '["first", "second"]')
+    assert PendingInput(conversation).restore() == ReturnedInput("first\n\nsecond")
 
 
 def test_nothing_is_left_in_the_store_once_the_turn_is_over(
@@ -136,7 +160,7 @@ def test_nothing_is_left_in_the_store_once_the_turn_is_over(
     pending = PendingInput(conversation)
     pending.interrupt("instead")
     pending.after_turn(is_complete=False)
-    assert PendingInput(conversation).restore() == ""
+    assert PendingInput(conversation).restore() == ReturnedInput()
 
 
 def test_pending_input_of_a_turn_in_another_process_stays_there(
@@ -150,6 +174,6 @@ def test_pending_input_of_a_turn_in_another_process_stays_there(
             other.identity._replace(process_id="another", host="elsewhere", boot_id="other boot"),
         )
         lease = other.leases.acquire("one", seconds=600)
-        assert PendingInput(conversation).restore() == ""
+        assert PendingInput(conversation).restore() == ReturnedInput()
         other.leases.release(lease)
-    assert PendingInput(conversation).restore() == "queued"
+    assert PendingInput(conversation).restore().text == "queued"

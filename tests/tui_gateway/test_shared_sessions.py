@@ -10,6 +10,7 @@ import pytest
 
 from hermes_state import SessionDB
 from support.daemons import DaemonClient, stopping_daemon, wait_until
+from support.images import PIXEL
 from tui_gateway import client, daemon
 from tui_gateway.frames import RpcError
 from tui_gateway.hub import Hub
@@ -121,6 +122,80 @@ def test_pending_input_survives_a_daemon_crash(serve: Any) -> None:
     result = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
     assert result["unread"] == "and then?"
     assert second.open("session.activate")["unread"] == ""
+    second.close()
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> str:
+    path = tmp_path / "dot.png"
+    path.write_bytes(PIXEL)
+    return str(path)
+
+
+def has_picture(message: dict[str, Any]) -> bool:
+    return isinstance(message["content"], list)
+
+
+def test_a_picture_attached_during_a_turn_goes_with_the_message_that_is_sent_next(
+    two: tuple[DaemonClient, DaemonClient], picture: str
+) -> None:
+    first, second = two
+    first.call("prompt.submit", text="count")
+    first.text_until("two")
+    second.call("session.queue", text="plain")
+    first.call("image.attach", path=picture)
+    first.call("session.steer", text="look")  # the running turn cannot read pictures
+    second.call("session.queue", text="last")
+    for _ in range(4):
+        first.wait_for("message.complete")
+    messages = first.call("session.history")["messages"]
+    prompts = [message for message in messages if message["role"] == "user"]
+    assert [has_picture(prompt) for prompt in prompts] == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize("method", ["session.queue", "session.steer"])
+def test_a_message_that_waits_owns_the_pictures_it_was_sent_with(
+    two: tuple[DaemonClient, DaemonClient], picture: str, method: str
+) -> None:
+    first, second = two
+    first.call("prompt.submit", text="count")
+    first.text_until("two")
+    first.call(method, text="look", images=picture)
+    second.call("session.queue", text="plain")
+    second.call("session.interrupt")
+    ends = [client.wait_for("message.complete") for client in two]
+    assert [end["unread"] for end in ends] == ["look", "plain"]
+    assert [end.get("unread_images") for end in ends] == [[picture], []]
+    second.call("prompt.submit", text="and now?")
+    second.wait_for("message.complete")
+    assert not any(map(has_picture, second.call("session.history")["messages"]))
+
+
+def test_a_message_with_a_picture_that_is_not_one_is_refused(
+    two: tuple[DaemonClient, DaemonClient], tmp_path: Path
+) -> None:
+    first, _ = two
+    (tmp_path / "dot.png").write_text("no picture")
+    with pytest.raises(RpcError, match="not a readable image"):
+        first.call("session.queue", text="look", images=str(tmp_path / "dot.png"))
+    assert first.call("session.status")["status"] == "idle"
+
+
+def test_pictures_of_pending_input_survive_a_daemon_crash(serve: Any, picture: str) -> None:
+    model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
+    first = DaemonClient()
+    opened = first.open(model=model)
+    first.call("prompt.submit", text="count")
+    first.text_until("two")
+    first.call("session.queue", text="look", images=picture)
+    first.call("session.queue", text="and then?")
+    os.kill(daemon.ensure_running().pid, signal.SIGKILL)
+    first.wait_for("gateway.gone")
+    second = DaemonClient()
+    result = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
+    assert result["unread"] == "look\n\nand then?"
+    assert result.get("unread_images") == [picture]
+    assert second.open("session.activate")["unread_images"] == []
     second.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 UNAVAILABLE = "unavailable"  # the choice of a prompter that can ask nobody
 
@@ -55,6 +55,14 @@ def describe_rules(request: ApprovalRequest) -> str:
     rules = ", ".join(request.rules)
     is_short = len(rules) <= EXACT_RULE_CHARACTERS and "\n" not in rules
     return rules if is_short else "this exact command"
+
+
+@runtime_checkable
+class SecretPrompter(Protocol):
+    """Prompts the user for a secret."""
+
+    def secret(self, prompt: str, name: str) -> str:
+        """Return what the user typed, hidden; empty when nothing was typed."""
 
 
 class Prompter(Protocol):

@@ -144,11 +144,15 @@ def interrupt(peer: Dispatcher, params: RpcParams) -> object:
 
 
 def steer(peer: Dispatcher, params: RpcParams) -> object:
-    return {"status": "streaming" if _live(peer, params).steer(params.text, peer) else "queued"}
+    live, images = _live(peer, params), params.images.splitlines()
+    is_sent = as_rpc(lambda: live.steer(params.text, peer, images))
+    return {"status": "streaming" if is_sent else "queued"}
 
 
 def queue(peer: Dispatcher, params: RpcParams) -> object:
-    return {"status": "streaming" if _live(peer, params).send(params.text, peer) else "queued"}
+    live, images = _live(peer, params), params.images.splitlines()
+    is_sent = as_rpc(lambda: live.send(params.text, peer, images))
+    return {"status": "streaming" if is_sent else "queued"}
 
 
 def title(peer: Dispatcher, params: RpcParams) -> object:

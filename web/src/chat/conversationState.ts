@@ -1,5 +1,6 @@
 /** The state of a conversation on screen and the pure functions that update it. */
 import type { AnswerUsage } from "@/api/types";
+import { type Attachment, type Draft, EMPTY_DRAFT } from "./drafts";
 import type { RpcEvent } from "./rpc";
 import { addUsage, type UsageSum } from "./usage";
 
@@ -92,7 +93,9 @@ export interface Conversation {
   endedTurns: number;
   info: SessionInfo | null;
   /** Unread input of an ended turn, which goes back into the composer. */
-  returnedText: string;
+  returned: Draft;
+  /** The images that this page has sent, for their previews. */
+  sentImages: Attachment[];
   status: string;
   isOutdated: boolean;
 }
@@ -103,7 +106,8 @@ export const EMPTY_CONVERSATION: Conversation = {
   isRunning: false,
   endedTurns: 0,
   info: null,
-  returnedText: "",
+  returned: EMPTY_DRAFT,
+  sentImages: [],
   status: "",
   isOutdated: false,
 };
@@ -134,6 +138,7 @@ export interface OpenedSession {
   info: SessionInfo;
   running: boolean;
   unread: string;
+  unread_images: string[];
   inflight: {
     asked: string;
     text: string;
@@ -144,7 +149,7 @@ export interface OpenedSession {
 }
 
 /** The state of an opened conversation: stored messages and the output of a running turn. */
-export function openConversation(found: OpenedSession): Conversation {
+export function openConversation(found: OpenedSession, sent: Attachment[] = []): Conversation {
   const items: Item[] = [];
   for (const row of found.messages) addStoredMessage(items, row);
   const state: Conversation = {
@@ -152,7 +157,8 @@ export function openConversation(found: OpenedSession): Conversation {
     items,
     isRunning: found.running,
     info: found.info,
-    returnedText: found.unread,
+    sentImages: sent,
+    returned: { text: found.unread, files: found.unread_images.map((path) => sentImage(path, sent)) },
   };
   const { inflight } = found;
   if (!inflight) return state;
@@ -167,7 +173,7 @@ export function openConversation(found: OpenedSession): Conversation {
 
 /** The state after a reconnect; a note marks an answer that was cut off. */
 export function reopenConversation(before: Conversation, found: OpenedSession): Conversation {
-  const next = openConversation(found);
+  const next = openConversation(found, before.sentImages);
   const last = found.messages.at(-1);
   const isCut = last?.role === "user" || last?.finish_reason === "interrupted";
   return before.isRunning && !next.isRunning && isCut ? addNote(next, "", { notice: "cut" }) : next;
@@ -179,13 +185,10 @@ export function applyEvent(state: Conversation, event: RpcEvent): Conversation {
   return handle ? handle(state, event.payload) : state;
 }
 
-/** Show the images that were sent with the prompt of the turn; those without a preview are counted. */
-export function addImages(state: Conversation, previews: string[]): Conversation {
-  const index = state.items.findLastIndex((one) => one.kind === "user" && !one.isQueued);
-  const images = previews.filter(Boolean);
-  const added = { images, imageCount: previews.length - images.length };
-  const items = state.items.map((one, at) => (at === index && one.kind === "user" ? { ...one, ...added } : one));
-  return { ...state, items };
+/** An image that a message was sent with; from another page or client it has no preview. */
+function sentImage(path: string, sent: Attachment[]): Attachment {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return sent.find((one) => one.path === path) ?? { name, path, isImage: true, preview: "" };
 }
 
 /** Add a note of the page itself. */
@@ -207,7 +210,7 @@ type EventHandler = (state: Conversation, payload: Payload) => Conversation;
 const EVENT_HANDLERS: Record<string, EventHandler> = {
   "session.info": (state, payload) => ({ ...state, info: payload as unknown as SessionInfo }),
   "session.changed": (state) => ({ ...state, isOutdated: true }),
-  "message.start": (state, payload) => startTurn(state, toText(payload.text)),
+  "message.start": startTurn,
   "message.delta": (state, payload) => appendToAnswer(state, toText(payload.text), ""),
   "reasoning.delta": (state, payload) => appendToAnswer(state, "", toText(payload.text)),
   "message.complete": completeTurn,
@@ -221,7 +224,7 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
   }),
   "input.waiting": (state, payload) => ({
     ...state,
-    items: withQueued(state.items, Array.isArray(payload.texts) ? payload.texts.map(String) : []),
+    items: withQueued(state.items, toTexts(payload.texts)),
   }),
   "tool.start": (state, payload) => ({
     ...state,
@@ -245,11 +248,16 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
   }),
 };
 
-function startTurn(state: Conversation, text: string): Conversation {
+/** Show the prompt of a turn with its images; those without a preview are counted. */
+function startTurn(state: Conversation, payload: Payload): Conversation {
+  const text = toText(payload.text);
   const rest = [...state.items];
   const index = rest.findIndex((one) => one.kind === "user" && one.isQueued && one.text === text);
   if (index >= 0) rest.splice(index, 1);
-  return { ...state, items: addBeforeQueued(rest, userItem(rest, text)), isRunning: true, status: "" };
+  const previews = toTexts(payload.images).map((path) => sentImage(path, state.sentImages).preview);
+  const images = previews.filter(Boolean);
+  const item = { ...userItem(rest, text), images, imageCount: previews.length - images.length };
+  return { ...state, items: addBeforeQueued(rest, item), isRunning: true, status: "" };
 }
 
 function appendToAnswer(state: Conversation, text: string, reasoning: string): Conversation {
@@ -275,7 +283,8 @@ function addBeforeQueued(items: Item[], item: Item): Item[] {
 function completeTurn(state: Conversation, payload: Payload): Conversation {
   const items = endStreaming(state.items);
   const ended = { isRunning: false, endedTurns: state.endedTurns + 1, questions: [], status: "" };
-  const done = { ...state, items, ...ended, returnedText: toText(payload.unread) };
+  const files = toTexts(payload.unread_images).map((path) => sentImage(path, state.sentImages));
+  const done = { ...state, items, ...ended, returned: { text: toText(payload.unread), files } };
   if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
   if (payload.status === "error") return addNote(done, toText(payload.error), { notice: "failed", tone: "bad" });
   if (toText(payload.notice)) return addNote(done, toText(payload.notice), { tone: "bad" });
@@ -294,11 +303,11 @@ function parseQuestion(type: AgentQuestion["type"], payload: Payload): AgentQues
     description: toText(payload.description),
     allowPermanent: payload.allow_permanent === true,
     folder: toText(payload.folder),
-    rules: Array.isArray(payload.rules) ? payload.rules.map(String) : [],
+    rules: toTexts(payload.rules),
     riskyLines: Array.isArray(payload.risky_lines) ? payload.risky_lines.map(Number) : [],
     diff: toText(payload.diff),
     question: toText(payload.question),
-    choices: Array.isArray(payload.choices) ? payload.choices.map(String) : [],
+    choices: toTexts(payload.choices),
     prompt: toText(payload.prompt),
   };
 }
@@ -434,6 +443,10 @@ function toolItem(items: Item[], payload: Payload): ToolItem {
 /** A key that no item has. */
 function nextKey(items: Item[]): string {
   return String(items.reduce((highest, one) => Math.max(highest, Number(one.key)), 0) + 1);
+}
+
+function toTexts(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
 }
 
 function toText(value: unknown): string {

@@ -3,7 +3,6 @@ import { fetchChecked } from "@/api/client";
 import {
   type AgentQuestion,
   type ApprovalAnswer,
-  addImages,
   addNote,
   applyEvent,
   type Conversation,
@@ -12,7 +11,7 @@ import {
   openConversation,
   reopenConversation,
 } from "./conversationState";
-import type { Attachment } from "./drafts";
+import { type Attachment, EMPTY_DRAFT } from "./drafts";
 import { RpcClient, type RpcState } from "./rpc";
 import { beforeLastPrompt } from "./turns";
 
@@ -59,7 +58,6 @@ export function useConversation(
   const stored = useRef<string | undefined>(undefined);
   const lastCommand = useRef<Promise<unknown>>(Promise.resolve());
   const opening = useRef<Promise<OpenedSession> | null>(null);
-  const sentImages = useRef<string[]>([]);
   const onMovedRef = useRef(onMoved);
   onMovedRef.current = onMoved;
   const folderRef = useRef(folder);
@@ -102,8 +100,7 @@ export function useConversation(
       socketUrl(),
       (event) => {
         if (event.session_id !== live.current) return;
-        const images = event.type === "message.start" ? sentImages.current.splice(0) : [];
-        setState((now) => (images.length > 0 ? addImages(applyEvent(now, event), images) : applyEvent(now, event)));
+        setState((now) => applyEvent(now, event));
       },
       (next) => {
         setConnection(next);
@@ -177,6 +174,11 @@ export function useConversation(
     [call],
   );
 
+  const insertText = useCallback(
+    (text: string) => setState((now) => ({ ...now, returned: { ...EMPTY_DRAFT, text } })),
+    [],
+  );
+
   const runCommand = useCallback(
     async (line: string) => {
       const [name = "", ...rest] = line.slice(1).split(" ");
@@ -189,10 +191,10 @@ export function useConversation(
         showSession(await call<OpenedSession>("session.activate", { session_id: outcome.session_id }), isOther);
       }
       if (outcome.output) setState((now) => addNote(now, outcome.output ?? "", { isOutput: true }));
-      if (outcome.type === "prefill") setState((now) => ({ ...now, returnedText: outcome.message ?? "" }));
+      if (outcome.type === "prefill") insertText(outcome.message ?? "");
       if (outcome.type === "send") await call("prompt.submit", { text: outcome.message });
     },
-    [ensureSession, call, showSession],
+    [ensureSession, call, showSession, insertText],
   );
 
   const send = useCallback(
@@ -201,19 +203,8 @@ export function useConversation(
       // Another conversation may be on screen before the message is sent.
       const session_id = await ensureSession(model);
       await lastCommand.current; // a message after `/model` goes to the new model
-      const attached: string[] = [];
-      try {
-        for (const { path } of images) {
-          attached.push((await request<{ attached: string }>("image.attach", { session_id, path })).attached);
-        }
-        sentImages.current = images.map((one) => one.preview);
-        // Pictures go with the prompt of a turn, not with text that a running one reads.
-        await request(`session.${images.length > 0 ? "queue" : mode}`, { session_id, text });
-      } catch (error) {
-        sentImages.current = [];
-        for (const name of attached) await request("image.detach", { session_id, name }).catch(() => {}); // as it was
-        throw error;
-      }
+      setState((now) => ({ ...now, sentImages: [...now.sentImages, ...images] }));
+      await request(`session.${mode}`, { session_id, text, images: images.map((one) => one.path).join("\n") });
     },
     [ensureSession, request, runCommand],
   );
@@ -240,8 +231,6 @@ export function useConversation(
     [call, showSession],
   );
 
-  const insertText = useCallback((text: string) => setState((now) => ({ ...now, returnedText: text })), []);
-
   const answer = useCallback(
     (question: AgentQuestion, value: string | ApprovalAnswer) => {
       const kind = question.type.replace(".request", "");
@@ -251,7 +240,7 @@ export function useConversation(
     [call],
   );
 
-  const clearReturnedText = useCallback(() => setState((now) => ({ ...now, returnedText: "" })), []);
+  const clearReturned = useCallback(() => setState((now) => ({ ...now, returned: EMPTY_DRAFT })), []);
   return {
     state,
     opened,
@@ -267,6 +256,6 @@ export function useConversation(
     request,
     changeFolder,
     runCommand,
-    clearReturnedText,
+    clearReturned,
   };
 }

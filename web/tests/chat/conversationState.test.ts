@@ -28,6 +28,7 @@ function openedSession(messages: object[], rest: Partial<OpenedSession> = {}): O
     info: {} as OpenedSession["info"],
     running: false,
     unread: "",
+    unread_images: [],
     inflight: null,
     ...rest,
   };
@@ -156,7 +157,7 @@ describe("a message sent during a turn", () => {
   it("goes back to the composer if it was not read", () => {
     const end = event("message.complete", { status: "interrupted", unread: "late" });
     const state = applyEvents([waiting("late"), end, waiting()], running);
-    expect(state.returnedText).toBe("late");
+    expect(state.returned.text).toBe("late");
     expect(state.items.some((one) => one.kind === "user" && one.isQueued)).toBe(false);
   });
 });

@@ -17,7 +17,7 @@ from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_cli.commands.system import trust
 from hermes_conversation import agent_factory, slash_commands
 from hermes_conversation.input_lines import memory_note, shell_command
-from hermes_conversation.pending_input import join_inputs
+from hermes_conversation.pending_input import join_inputs, returned_input
 from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, LeaseTakenError
@@ -86,7 +86,7 @@ class ChatRepl:
         )
         if not self._conversation.exists:
             self._show_found_model()
-        next_input, typed = "", self._busy_input.pending.restore()
+        next_input, typed = "", self._restore()
         while not self._shutdown.is_exiting:
             line = next_input or _read_line(lines, self._shutdown, typed)
             next_input, typed = "", ""
@@ -102,6 +102,16 @@ class ChatRepl:
             elif line.strip():
                 next_input, typed = self._run_turn(line)
         return self._shutdown.code
+
+    def _restore(self) -> str:
+        """Attach the pictures of input that a crashed process did not send; return its text."""
+        restored = self._busy_input.pending.restore()
+        for path in restored.images:
+            try:
+                self._out.note(f"Attached: {self._conversation.attach(Path(path)).name}")
+            except HermesError as error:
+                self._out.error(str(error))
+        return restored.text
 
     def _is_own_line(self, line: str) -> bool:
         """Run `!command` or keep `#text`; whether the line is one of them."""
@@ -126,9 +136,9 @@ class ChatRepl:
         except LeaseTakenError as error:
             self._out.error(f"{error}. Run `hermes -c` to watch it.")
             returned = self._busy_input.pending.after_turn(is_complete=False).returned
-            return "", join_inputs((line, *returned))
+            return "", join_inputs((line, *(item.text for item in returned)))
         after = self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED_EXIT_CODE)
-        return after.next_input, join_inputs(after.returned)
+        return after.next_input.text, returned_input(after.returned).text
 
     def _command(self, line: str) -> slash_commands.CommandOutcome:
         if line == "/trust" and self._out.is_watched:

@@ -28,19 +28,19 @@ export function Composer({ conversation, model }: Props) {
   const { text, files } = draft;
   const [isDropping, setDropping] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  const { isRunning, returnedText } = conversation.state;
-  const { clearReturnedText } = conversation;
+  const { isRunning, returned } = conversation.state;
+  const { clearReturned } = conversation;
 
   useEffect(() => {
     if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone the keyboard would cover the page
   }, []);
 
   useEffect(() => {
-    if (!returnedText) return;
-    change((now) => withUnsent(now, { text: returnedText, files: [] }));
-    clearReturnedText();
+    if (!returned.text && returned.files.length === 0) return;
+    change((now) => withUnsent(now, returned));
+    clearReturned();
     field.current?.focus();
-  }, [returnedText, clearReturnedText, change]);
+  }, [returned, clearReturned, change]);
 
   const setText = (next: string) => change((now) => ({ ...now, text: next }));
 
