@@ -273,7 +273,11 @@ class HermesApp(App[None]):
 
     async def on_prompt_dropped(self, event: Prompt.Dropped) -> None:
         """Attach an image to the next message."""
-        await self._commands.attach(str(event.path))
+        await self.attach_image(str(event.path))
+
+    async def attach_image(self, path: str) -> None:
+        """Attach an image file to the next message."""
+        await self._commands.attach(path)
 
     async def on_prompt_image_pasted(self, event: Prompt.ImagePasted) -> None:
         """Attach a picture of the clipboard to the next message."""

@@ -95,6 +95,7 @@ class ConversationClient:
         self.messages: list[DisplayedMessage] = []
         self.inflight: InflightTurn | None = None
         self.unread = ""
+        self.unread_images: list[str] = []
         self.notice = ""  # about a new conversation
         self._is_daemon_stopped = False
         self._pending_calls = PendingCalls()
@@ -175,11 +176,13 @@ class ConversationClient:
         self.messages = state.messages
         self.inflight = state.inflight
         self.unread = state.unread or self.unread
+        self.unread_images = state.unread_images or self.unread_images
         self.notice = state.notice
 
-    def pop_unread(self) -> str:
-        """Return pending input that the agent has not read, once."""
-        unread, self.unread = self.unread, ""
+    def pop_unread(self) -> tuple[str, list[str]]:
+        """Return pending input that the agent has not read, and its pictures, once."""
+        unread = self.unread, self.unread_images
+        self.unread, self.unread_images = "", []
         return unread
 
     def reconnect(self) -> bool:

@@ -14,6 +14,7 @@ from tui_gateway.protocol import (
     ApprovalQuestion,
     ClarifyQuestion,
     ConnectionLost,
+    InputWaiting,
     MessageAttached,
     MessageComplete,
     MessageDelta,
@@ -52,7 +53,7 @@ class EventView:
             await self._show_change(event)
 
     async def _show_output(self, event: ClientEvent) -> bool:
-        """Show text of the model or a tool, or what a message has; whether the event is one."""
+        """Show text of the model, a tool, or the user; whether the event is one."""
         transcript = self._app.transcript
         if isinstance(event, MessageDelta | ReasoningText | ToolStart):
             self._app.status.clear_note()  # a retry was successful
@@ -63,17 +64,24 @@ class EventView:
                 await transcript.add_reasoning(event.text)
             case MessageAttached():
                 transcript.attach(event.items)
+            case InputWaiting():
+                await transcript.show_waiting(event.texts)
             case ToolStart():
                 await transcript.start_tool(event)
-            case ToolText():
-                if (row := transcript.tool(event.tool_id)) is not None:
-                    row.add_output(event.text)
-            case ToolComplete():
-                if (row := transcript.tool(event.tool_id)) is not None:
-                    row.finish(event.result, event.duration_s)
+            case ToolText() | ToolComplete():
+                self._show_tool_output(event)
             case _:
                 return False
         return True
+
+    def _show_tool_output(self, event: ToolText | ToolComplete) -> None:
+        row = self._app.transcript.tool(event.tool_id)
+        if row is None:
+            return
+        if isinstance(event, ToolText):
+            row.add_output(event.text)
+        else:
+            row.finish(event.result, event.duration_s)
 
     async def _show_change(self, event: ClientEvent) -> None:
         """Show a change of the turn or the conversation, or a question."""
@@ -83,7 +91,7 @@ class EventView:
             case MessageComplete():
                 await self._end(event)
             case SteerRead():
-                await self._app.transcript.mark_read()
+                await self._read(event.text)
             case StatusUpdate():
                 await self._status(event)
             case SessionInfo():
@@ -102,9 +110,7 @@ class EventView:
         app, conversation = self._app, self._app.conversation
         await app.transcript.load(list(entries(conversation.messages)))
         app.status.set_info(conversation.info)
-        unread = conversation.pop_unread()
-        if unread:
-            app.prompt.prepend(unread)
+        await self._take_back(*conversation.pop_unread())
         inflight = conversation.inflight
         if inflight is None:
             return
@@ -115,8 +121,7 @@ class EventView:
             await app.transcript.stream(inflight.text)
         for tool in inflight.tools:
             await app.transcript.start_tool(tool)
-        for text in inflight.waiting:
-            await app.transcript.add_waiting(UserMessage(text, is_waiting=True))
+        await app.transcript.show_waiting(inflight.waiting)
         for question in inflight.open_questions():
             await self.show(question)
 
@@ -132,13 +137,23 @@ class EventView:
         return True
 
     async def _begin(self, text: str) -> None:
-        waiting = self._app.transcript.find_waiting(text)
-        if waiting is not None:
-            waiting.remove_class("waiting")
-        elif not self._app.transcript.ends_with_prompt(text):
-            await self._app.transcript.add(UserMessage(text))
-        self._app.status.attach(0)
+        transcript = self._app.transcript
+        if not await transcript.mark_read(text):  # it did not wait
+            if not transcript.ends_with_prompt(text):
+                await transcript.add(UserMessage(text))
+            self._app.status.attach(0)
         self._app.show_busy()
+
+    async def _read(self, text: str) -> None:
+        if not await self._app.transcript.mark_read(text) and text:
+            await self._app.transcript.add(UserMessage(text))
+
+    async def _take_back(self, text: str, images: list[str]) -> None:
+        """Return a message that the agent has not read to the input, with its pictures."""
+        if text:
+            self._app.prompt.prepend(text)
+        for path in images:
+            await self._app.attach_image(path)
 
     async def _status(self, update: StatusUpdate) -> None:
         if update.topic == "retrying":
@@ -158,8 +173,7 @@ class EventView:
             await self._app.note(end.notice, is_error=True)
         if end.status != "complete":  # what waited is returned to those who sent it
             await self._app.transcript.query(".waiting").remove()
-        if end.unread:
-            self._app.prompt.prepend(end.unread)
+        await self._take_back(end.unread, end.unread_images)
         self._app.announce_end()
         self._app.show_idle()
         self._app.check_trust()

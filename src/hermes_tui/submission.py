@@ -39,6 +39,7 @@ class Submission:
         """Send input during a turn: *mode* is `steer`, `queue` or `interrupt`."""
         message = UserMessage(text, is_waiting=True)
         await self._app.transcript.add_waiting(message)
+        self._app.status.attach(0)  # the message owns the pictures
         self.call_in_background(f"session.{mode}", self._return_to_input(message), text=text)
 
     def stop(self) -> None:

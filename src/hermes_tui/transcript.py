@@ -128,10 +128,13 @@ class Transcript(VerticalScroll, can_focus=False):
         """The row of a tool call."""
         return self._tools.get(tool_id)
 
-    def find_waiting(self, text: str) -> UserMessage | None:
-        """The waiting message that is *text* or its beginning."""
-        waiting = self.query(UserMessage).filter(".waiting")
-        return next((message for message in waiting if text.startswith(message.text)), None)
+    async def show_waiting(self, texts: Sequence[str]) -> None:
+        """Show the messages of all clients that the agent reads later."""
+        shown = self.query(UserMessage).filter(".waiting")
+        if [message.text for message in shown] == list(texts):
+            return
+        await shown.remove()
+        await self.mount_all(UserMessage(text, is_waiting=True) for text in texts)
 
     def ends_with_prompt(self, text: str) -> bool:
         """Whether the last widget is the user message *text*."""
@@ -144,10 +147,25 @@ class Transcript(VerticalScroll, can_focus=False):
         trailing = itertools.takewhile(lambda widget: isinstance(widget, NoticeLine), shown)
         return [widget for widget in trailing if isinstance(widget, NoticeLine)][::-1]
 
-    async def mark_read(self) -> None:
-        """Mark waiting messages as read; what follows is below them."""
+    async def mark_read(self, text: str) -> bool:
+        """Mark the waiting messages in *text* as read; what follows is below them.
+
+        Whether there are any.
+        """
         await self.finish_answer()
-        self.query(UserMessage).remove_class("waiting")
+        unread = text
+        for message in self.query(UserMessage).filter(".waiting"):
+            if unread and unread.startswith(message.text):
+                unread = unread.removeprefix(message.text).lstrip("\n")
+                message.remove_class("waiting")
+                self._move_before_waiting(message)
+        return unread != text
+
+    def _move_before_waiting(self, message: UserMessage) -> None:
+        waiting = self.query(UserMessage).filter(".waiting")
+        children = list(self.children)
+        if waiting and children.index(waiting.first()) < children.index(message):
+            self.move_child(message, before=waiting.first())
 
     def attach(self, items: Sequence[str]) -> None:
         """Show what is attached to the last message that the agent has got."""

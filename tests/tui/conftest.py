@@ -38,8 +38,10 @@ def opened(db: SessionDB, serve: Any, tmp_path: Path) -> Iterator[Open]:
     """A factory of applications with a scripted model; closed after the test."""
     apps: list[HermesApp] = []
 
-    def start(steps: str = "[]", session_id: str = "", **more: Any) -> HermesApp:
-        hub = Hub(db)
+    def start(
+        steps: str = "[]", session_id: str = "", hub: Hub | None = None, **more: Any
+    ) -> HermesApp:
+        hub = hub or Hub(db)
         request = OpenRequest(str(tmp_path), session_id, model=serve(steps))
         conversation = ConversationClient(
             lambda on_event: client.connect_in_process(hub, on_event), request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ from support.screens import (
     user_texts,
     wait_for,
 )
+from tui_gateway import client
+from tui_gateway.hub import Hub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,6 +190,59 @@ async def test_what_is_typed_meanwhile_can_wait_for_the_end(opened: Open) -> Non
         await wait_for(pilot, lambda: is_idle(app))
         assert stored_texts(app) == ["count", SLOW, "and then?", "Later."]
         assert not app.query(".waiting")
+
+
+async def test_waiting_input_of_other_clients_is_shown(
+    opened: Open, db: SessionDB, tmp_path: Path
+) -> None:
+    command = "until test -e go-on; do sleep 0.1; done"
+    call = f"{{name: terminal, arguments: {{command: '{command}'}}}}"
+    hub = Hub(db)
+    app = opened(
+        f"[{{calls: [{call}]}}, {{say: One.}}, {{say: Two.}}]", hub=hub, busy_input="queue"
+    )
+    other = client.connect_in_process(hub, lambda _session, _event: None)
+    async with app.run_test(size=SIZE) as pilot:
+        await submit(pilot, "go")
+        await wait_for(pilot, lambda: app.query(ToolRow))
+        await submit(pilot, "mine")
+        live = app.conversation.live_id
+        await asyncio.to_thread(other.call, "session.steer", session_id=live, text="theirs")
+        await wait_for(pilot, lambda: waiting_texts(app) == ["theirs", "mine"])
+        (tmp_path / "go-on").touch()
+        await wait_for(pilot, lambda: agent_texts(app) == ["One.", "Two."])
+        await wait_for(pilot, lambda: is_idle(app))
+        assert [message.text for message in app.query(UserMessage)] == ["go", "theirs", "mine"]
+        assert waiting_texts(app) == []
+    other.close()
+
+
+def waiting_texts(app: HermesApp) -> list[str]:
+    return [message.text for message in app.query(UserMessage).filter(".waiting")]
+
+
+async def test_a_picture_returns_with_its_message_when_the_turn_is_stopped(
+    opened: Open, tmp_path: Path
+) -> None:
+    picture = tmp_path / "dot.png"
+    picture.write_bytes(PIXEL)
+    app = opened(f"[{{say: {SLOW}, pause: 0.4}}, {{say: A pixel.}}]")
+    shown: Callable[[], str] = lambda: str(app.query_one(StatusBar).render())  # noqa: E731
+    async with app.run_test(size=SIZE) as pilot:
+        await submit(pilot, "count")
+        await wait_for(pilot, lambda: agent_texts(app))
+        app.query_one(Prompt).post_message(events.Paste(str(picture)))
+        await wait_for(pilot, lambda: "1 image attached" in shown())
+        await submit(pilot, "look")
+        await wait_for(pilot, lambda: "attached" not in shown())
+        await pilot.press("ctrl+c")
+        await wait_for(pilot, lambda: app.query_one(Prompt).text == "look")
+        await wait_for(pilot, lambda: "1 image attached" in shown())
+        await pilot.press("enter")
+        await wait_for(pilot, lambda: agent_texts(app)[-1] == "A pixel.")
+        await wait_for(pilot, lambda: is_idle(app))
+        app.conversation.reload()
+        assert isinstance(app.conversation.messages[-2]["content"], list)
 
 
 async def test_input_can_interrupt_the_turn(opened: Open) -> None:
