@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from hermes_agent.context.compaction import split
 from hermes_agent.memory.review import turns_in
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_agent.shell_hooks.transcripts import Transcripts
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
 from hermes_state.ledger.history import StoreHistory
@@ -26,7 +28,6 @@ from tui_gateway.live_session import LiveSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 FEEDBACK = "write done"
 
@@ -100,3 +101,26 @@ def test_the_model_reads_feedback_as_a_message_after_a_restart(live: LiveSession
     message = live.conversation.agent.conversation_store.history()[2]
     assert message["role"] == "user"
     assert FEEDBACK in str(message["content"])
+
+
+def test_a_search_finds_feedback_as_that_of_a_hook(live: LiveSession) -> None:
+    def roles(*options: str) -> list[str]:
+        found = run_hermes("sessions", "search", "done", "--json", *options)
+        return [hit["role"] for hit in json.loads(found.out)]
+
+    assert live.conversation.exists
+    assert roles("--role", "user") == []
+    assert roles() == ["hook"]
+    assert roles("--role", "hook") == ["hook"]
+    found = run_hermes("sessions", "search", "Second", "--json")
+    assert [message["role"] for message in json.loads(found.out)[0]["context"]] == [
+        "hook", "assistant",
+    ]  # fmt: skip
+
+
+def test_the_transcript_for_hooks_marks_feedback(live: LiveSession) -> None:
+    conversation = live.conversation
+    path = Path(Transcripts(conversation.db).write(conversation.session_id))
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [entry["type"] for entry in entries] == ["user", "assistant", "user", "assistant"]
+    assert [entry.get("isMeta", False) for entry in entries] == [False, False, True, False]

@@ -16,6 +16,7 @@ from hermes_agent.shell_hooks.events import hook_tool
 from hermes_core.atomic_files import write_atomically
 from hermes_core.json_values import parse_object
 from hermes_core.paths import hermes_home
+from hermes_state.messages.rows import HOOK_ROLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,8 +91,11 @@ def _lines(session_id: str, rows: list[MessageRow]) -> Iterator[JsonObject]:
             kind, message["role"] = "user", "user"
         name = str(row.id)
         moment = datetime.fromtimestamp(row.timestamp, UTC).isoformat()
+        # Not a prompt of the user, as Claude Code marks it.
+        mark: JsonObject = {"isMeta": True} if row.shown_role == HOOK_ROLE else {}
         yield {
             "type": kind,
+            **mark,
             "uuid": name,
             "parentUuid": previous,
             "sessionId": session_id,

@@ -87,7 +87,8 @@ SELECT_CANDIDATES: Final = """
     SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp,
            s.source, s.model, s.started_at,
            CASE WHEN m.role = 'user' AND m.finish_reason = 'deleted' THEN 0
-               ELSE coalesce(m.active, 1) END, m.compacted
+               ELSE coalesce(m.active, 1) END, m.compacted,
+           CASE WHEN m.finish_reason = 'hook_feedback' THEN 'hook' ELSE m.role END
     FROM messages m JOIN sessions s ON s.id = m.session_id
 """
 NOT_IN_TRASH: Final = (
@@ -130,7 +131,7 @@ class SearchFilter(NamedTuple):
         """Whether a message passes the filters, regardless of its text."""
         row = candidate.row
         return (
-            (not self.roles or row.role in self.roles)
+            (not self.roles or candidate.shown_role in self.roles)
             and (self.with_tools or row.role in ("user", "assistant"))
             and (not self.sources or row.source in self.sources)
             and row.source not in self.exclude_sources
@@ -149,6 +150,7 @@ class Candidate(NamedTuple):
     model: str | None
     session_started: float
     is_live: bool
+    shown_role: str  # that of feedback of hooks is `hook`
 
     def matches(self, query: Query, *, with_tools: bool) -> bool:
         """Whether its text matches the query."""
@@ -160,7 +162,7 @@ class Candidate(NamedTuple):
         return FoundMessage(
             id=self.row.id,
             session_id=self.row.session_id,
-            role=self.row.role,
+            role=self.shown_role,
             snippet=piece.marked(),
             snippet_text=piece.text,
             offsets=piece.offsets,
@@ -180,7 +182,7 @@ def candidates(
     trash = NOT_IN_TRASH if reader.columns.has_own_tables else ""
     sql = f"{SELECT_CANDIDATES} WHERE {where}{trash} {tail}"
     return [
-        Candidate(IndexedRow(*row[:8]), row[8], row[9], bool(row[10] or row[11]))
+        Candidate(IndexedRow(*row[:8]), row[8], row[9], bool(row[10] or row[11]), row[12])
         for row in reader.rows(sql, tuple(values))
     ]
 

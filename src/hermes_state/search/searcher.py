@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_core.messages import plain_text
-from hermes_state.messages.rows import decode_content
+from hermes_state.messages.rows import HOOK_ROLE, decode_content
 from hermes_state.search import index_builder, tool_index
 from hermes_state.search.candidates import (
     CHUNK_IDS,
@@ -52,8 +52,9 @@ NEIGHBOUR_IDS: Final = """
 # The beginning of a text is enough. A zero character ends it for SQLite, and structured content
 # starts with one: such content is read completely.
 NEIGHBOURS: Final = """
-    SELECT id, role, CASE WHEN length(substr(content, 1, 200)) < 200 THEN content
-                          ELSE substr(content, 1, 200) END
+    SELECT id, CASE WHEN finish_reason = 'hook_feedback' THEN 'hook' ELSE role END,
+           CASE WHEN length(substr(content, 1, 200)) < 200 THEN content
+               ELSE substr(content, 1, 200) END
     FROM messages WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_each(?))
 """
 
@@ -182,7 +183,7 @@ class Searcher:
     ) -> list[Iterator[Candidate]] | None:
         """Candidates from each index; None if an index cannot evaluate the query."""
         queries: list[tuple[IndexQuery, bool]] = []
-        if not search_filter.roles or set(MESSAGE_ROLES) & set(search_filter.roles):
+        if not search_filter.roles or {*MESSAGE_ROLES, HOOK_ROLE} & set(search_filter.roles):
             queries.append((functools.partial(query_messages, by_rank=by_rank), by_rank))
         if search_filter.with_tools:
             queries.append((query_tools, False))
@@ -254,7 +255,7 @@ def hits(reader: Reader, search_filter: SearchFilter, found: list[Candidate]) ->
     }
     hits = []
     for candidate, row, (before, after) in zip(found, rows, pairs, strict=True):
-        around = [messages.get(before), (row.role, row.content), messages.get(after)]
+        around = [messages.get(before), (candidate.shown_role, row.content), messages.get(after)]
         context = [
             HitContext(role, plain_text(decode_content(content))[:CONTEXT_CHARACTERS])
             for role, content in filter(None, around)

@@ -76,7 +76,12 @@ describe("turns", () => {
       row("tool", "done", { tool_call_id: "t" }),
       row("assistant", "First.", { usage: usage(20, null) }),
     ];
-    const opened = openConversation({ messages, inflight: null, unread: "", unread_images: [] } as unknown as OpenedSession);
+    const opened = openConversation({
+      messages,
+      inflight: null,
+      unread: "",
+      unread_images: [],
+    } as unknown as OpenedSession);
     for (const { items } of [live, opened]) {
       const [end] = turnEnds(items).values();
       expect(end?.usage).toMatchObject({ requests: 2, input: 34, output: 10, cached: 4, cost: 0.5, seconds: 3 });

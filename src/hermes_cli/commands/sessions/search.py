@@ -36,7 +36,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("query", metavar="QUERY", nargs="+", help="words to search for")
     parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest",
                         help="order: newest (default), oldest or best match first")  # fmt: skip
-    parser.add_argument("--role", choices=("user", "assistant", "tool", "system"),
+    parser.add_argument("--role", choices=("user", "assistant", "tool", "system", "hook"),
                         help="filter by role")  # fmt: skip
     parser.add_argument("--source", help="filter by source: cli, telegram, …")
     parser.add_argument("--session", metavar="ID", help="search only this conversation")
