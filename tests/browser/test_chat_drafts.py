@@ -241,3 +241,31 @@ def test_pictures_go_with_the_queued_message_they_were_attached_to(
     assert ["image_url" in prompt for prompt in prompts_of(db, page)] == [False, False, True]
     page.reload()
     expect(image).to_have_count(1)
+
+
+@pytest.mark.usefixtures("two_conversations")
+def test_a_new_conversation_without_messages_can_be_opened_again(page: Page) -> None:
+    sent: list[str] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda text: sent.append(str(text))))
+    page.goto("/chat/bees")
+    expect(log(page).get_by_text("About bees")).to_be_visible()
+    ask(page, "/new")
+    expect(page).not_to_have_url(re.compile("bees"))
+    expect(log(page).get_by_text("About bees")).to_have_count(0)
+    field(page).fill("a beginning")
+    address = page.url
+    page.go_back()
+    expect(log(page).get_by_text("About bees")).to_be_visible()
+    page.go_forward()
+    expect(page).to_have_url(address)
+    expect(field(page)).to_have_value("a beginning")
+    expect(page.get_by_role("combobox", name="Permission mode")).to_be_visible()  # it is open
+    page.reload()
+    expect(field(page)).to_have_value("a beginning")
+    expect(page.get_by_role("combobox", name="Permission mode")).to_be_visible()
+    page.get_by_role("button", name="Send").click()
+    expect(log(page).get_by_text("You said: a beginning")).to_be_visible()
+    expect(page).to_have_url(address)
+    expect(page.get_by_text("No session")).to_have_count(0)
+    assert any("session.create" in frame for frame in sent)
+    assert not any("accept_home" in frame for frame in sent)  # only the user confirms it

@@ -12,7 +12,8 @@ import {
   reopenConversation,
 } from "./conversationState";
 import { type Attachment, EMPTY_DRAFT } from "./drafts";
-import { RpcClient, type RpcState } from "./rpc";
+import { emptyFolder, noteEmpty } from "./emptyConversations";
+import { RpcClient, RpcError, type RpcState } from "./rpc";
 import { beforeLastPrompt } from "./turns";
 
 /** How a message is sent during a turn: to that turn, or after it. */
@@ -28,6 +29,8 @@ interface CommandOutcome {
   changed?: boolean;
   session_id: string;
 }
+
+const NOT_STORED = 4007; // the code of an error
 
 const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws`;
 
@@ -67,6 +70,7 @@ export function useConversation(
     live.current = found.session_id;
     const isOtherSession = stored.current !== found.stored_session_id;
     stored.current = found.stored_session_id;
+    noteEmpty(found.stored_session_id, found.messages.length === 0 && !found.running, found.info.cwd);
     setProblem(null);
     setState((before) => (isOtherSession ? openConversation(found) : reopenConversation(before, found)));
     if (!isOtherSession) return;
@@ -78,8 +82,17 @@ export function useConversation(
   const openStored = useCallback(
     (id: string): Promise<OpenedSession> => {
       if (!rpc.current) return Promise.reject(new Error("Not connected to the server yet. Try again."));
-      const request = rpc.current.call<OpenedSession>("session.resume", { session_id: id, source: "web" });
-      const found = request
+      const client = rpc.current;
+      const params = { session_id: id, source: "web" };
+      const found = client
+        .call<OpenedSession>("session.resume", params)
+        .catch((error) => {
+          const cwd = emptyFolder(id);
+          if (cwd === null || !(error instanceof RpcError) || error.code !== NOT_STORED) throw error;
+          // A folder that needs the confirmation of the user is refused: the default is used instead.
+          const create = (more: object) => client.call<OpenedSession>("session.create", { ...params, ...more });
+          return create({ cwd }).catch(() => create({}));
+        })
         .then((answer) => {
           if (stored.current === id) showSession(answer);
           return answer;
@@ -100,6 +113,7 @@ export function useConversation(
       socketUrl(),
       (event) => {
         if (event.session_id !== live.current) return;
+        if (event.type === "message.stored" && stored.current) noteEmpty(stored.current, false, "");
         setState((now) => applyEvent(now, event));
       },
       (next) => {
