@@ -62,9 +62,15 @@ export function formatRelativeTime(at: number, now = Date.now() / 1000, locale =
   if (size < 45) return "just now";
   if (size < HOUR_SECONDS) return formatter.format(Math.round(seconds / MINUTE_SECONDS), "minute");
   if (size < DAY_SECONDS) return formatter.format(Math.round(seconds / HOUR_SECONDS), "hour");
-  if (size < 30 * DAY_SECONDS) return formatter.format(Math.round(seconds / DAY_SECONDS), "day");
-  if (size < 365 * DAY_SECONDS) return formatter.format(Math.round(seconds / (30 * DAY_SECONDS)), "month");
-  return formatter.format(Math.round(seconds / (365 * DAY_SECONDS)), "year");
+  if (size < 30 * DAY_SECONDS) return formatter.format(calendarDays(now, at), "day");
+  if (size < 365 * DAY_SECONDS) return formatter.format(Math.trunc(seconds / (30 * DAY_SECONDS)), "month");
+  return formatter.format(Math.trunc(seconds / (365 * DAY_SECONDS)), "year");
+}
+
+/** The number of days from the day of one time to the day of another. */
+function calendarDays(from: number, to: number): number {
+  const [start, end] = [from, to].map((at) => new Date(toMilliseconds(at)).setHours(0, 0, 0, 0));
+  return Math.round(((end ?? 0) - (start ?? 0)) / toMilliseconds(DAY_SECONDS)); // a day may have 23 or 25 hours
 }
 
 /** Format a date and time: "Sunday, 15 November 2026 at 20:43". */

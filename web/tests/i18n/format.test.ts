@@ -41,6 +41,17 @@ describe("formatting of", () => {
     ]).toEqual(["just now", "5 minutes ago", "yesterday", "last month"]);
   });
 
+  it("days ago, by the calendar", () => {
+    const at = (day: number, hour: number) => new Date(2026, 10, day, hour).getTime() / 1000;
+    const now = at(17, 23);
+    expect([14, 13, 2].map((day) => formatRelativeTime(at(day, 9), now))).toEqual([
+      "3 days ago",
+      "4 days ago",
+      "15 days ago",
+    ]);
+    expect(formatRelativeTime(at(15, 22), at(17, 1))).toBe("2 days ago");
+  });
+
   it("days, lengths and sizes", () => {
     expect(formatDay("2026-11-05")).toBe("5 Nov 2026");
     expect([formatDuration(12), formatDuration(90), formatDuration(7500)]).toEqual(["12 s", "2 min", "2 h 5 min"]);
