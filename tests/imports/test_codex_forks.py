@@ -112,3 +112,43 @@ def test_a_fork_has_the_context_that_its_origin_had_then(
     assert texts(db, origin) == ["Second summary.", "five", "5"]
     every = db.get_messages(between.session_id, include_inactive=True)
     assert [row["content"] for row in every[:3]] == ["one", "1", "Summary."]
+
+
+FIRST, LATER = "01a1e1f9-7cf7-7e31-ae25-0af28691f700", "01a1e1f9-bf55-7bf0-9ab0-8c50c2b5f0da"
+
+
+@pytest.mark.parametrize(("origin_id", "fork_id"), [(FIRST, LATER), (LATER, FIRST)])
+def test_a_fork_of_the_same_second_has_what_its_origin_got_since_the_last_import(
+    db: SessionDB, import_from: ImportFrom, tmp_path: Path, origin_id: str, fork_id: str
+) -> None:
+    origin = CodexFile(tmp_path, thread_id=origin_id).exchange("one", "1")
+    import_from("codex", tmp_path)
+    origin.exchange("two", "2")
+    fork = CodexFile(tmp_path, origin, fork_id).exchange("three", "3")
+    second = CodexFile(tmp_path, fork).exchange("four", "4")
+    assert fork.path.name[:27] == origin.path.name[:27]
+    import_from("codex", tmp_path)
+    assert texts(db, fork) == ["one", "1", "two", "2", "three", "3"]
+    assert texts(db, second) == ["one", "1", "two", "2", "three", "3", "four", "4"]
+    assert sent_messages(db) == 4
+    session = db.get_session(fork.session_id) or {}
+    assert session["message_count"] == 6
+    assert import_from("codex", tmp_path).messages == 0
+
+
+def test_a_fork_is_completed_when_its_origin_is_read_in_a_later_import(
+    db: SessionDB, import_from: ImportFrom, tmp_path: Path
+) -> None:
+    origin = CodexFile(tmp_path).exchange("one", "1")
+    import_from("codex", tmp_path)
+    before = origin.path.read_bytes()
+    origin.exchange("two", "2")
+    fork = CodexFile(tmp_path, origin).exchange("three", "3")
+    after = origin.path.read_bytes()
+    origin.path.write_bytes(before)  # its new records are not on the disk yet
+    import_from("codex", tmp_path)
+    assert texts(db, fork) == ["one", "1", "three", "3"]
+    origin.path.write_bytes(after)
+    import_from("codex", tmp_path)
+    assert texts(db, fork) == ["one", "1", "two", "2", "three", "3"]
+    assert sent_messages(db) == 3

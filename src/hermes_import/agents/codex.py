@@ -15,6 +15,7 @@ from hermes_import.contents import FAILED, INTERRUPTED, joined, tool_call, tool_
 from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
+    END_KEY,
     ConversationKind,
     ImportedConversation,
     ImportedMessage,
@@ -80,6 +81,8 @@ class CodexReading(LineReading):
     def read_record(self, record: JsonObject) -> None:
         kind, payload = record.get("type"), object_in(record, "payload")
         at, key = seconds_of(record.get("timestamp")), self._key(record)
+        if "ordinal" in record:
+            self.about[END_KEY] = number_in(record, "ordinal") + 1
         if kind == "session_meta":
             self._read_meta(payload, at)
         elif kind == "turn_context":

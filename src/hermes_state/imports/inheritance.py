@@ -1,7 +1,7 @@
 """The history that a fork continues without repeating it: copies of the rows of its origin.
 
-The origin may be imported after the fork. The fork is then completed: the copies come first,
-and its own rows are stored again after them, under the same identities.
+The origin, or the last part of it, may be imported after the fork. The fork is then completed:
+the copies come first, and its own rows are stored again after them, under the same identities.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.imports.identities import IS_USABLE, identities, known_rows
-from hermes_state.imports.rows import InheritedHistory
+from hermes_state.imports.rows import END_KEY, InheritedHistory
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
 from hermes_state.portable.import_extras import INHERITED_NAME, delete_extra, save_json
@@ -25,6 +25,10 @@ UPDATE_ROWS: Final = 200  # per statement
 
 FIND_SESSION = "SELECT session_id FROM hermes_imported_session WHERE agent = ? AND native_id = ?"
 ADD_ROWS = "UPDATE sessions SET message_count = coalesce(message_count, 0) + ? WHERE id = ?"
+UNIT_OF_SESSION = """
+    SELECT u.state FROM hermes_imported_session i
+    JOIN hermes_import_unit u ON u.agent = i.agent AND u.unit_id = i.path WHERE i.session_id = ?
+"""
 PENDING = """
     SELECT e.session_id, i.agent, e.value FROM hermes_session_extra e
     JOIN hermes_imported_session i ON i.session_id = e.session_id WHERE e.name = ?
@@ -66,7 +70,7 @@ def inherit(tx: Tx, agent: str, session_id: str, history: InheritedHistory) -> i
     What is not here yet is added by `complete_forks`.
     """
     parent, last = _origin(tx, agent, history)
-    if parent is None or last is None or _is_pending(tx, parent):
+    if parent is None or last is None or not _is_complete(tx, parent, history.end):
         save_json(tx, session_id, INHERITED_NAME, list(history))
     if parent is None or last is None:
         return 0
@@ -100,8 +104,16 @@ def _origin(tx: Reader, agent: str, history: InheritedHistory) -> tuple[str | No
     return parent, last
 
 
-def _is_pending(tx: Reader, session_id: str) -> bool:
-    return bool(tx.value(IS_PENDING, (session_id, INHERITED_NAME)))
+def _is_complete(tx: Reader, session_id: str, end: int) -> bool:
+    """Whether an origin has its own inherited history, and all records before number *end*.
+
+    Units that were read by earlier releases do not tell how many records they had.
+    """
+    if tx.value(IS_PENDING, (session_id, INHERITED_NAME)):
+        return False
+    state = tx.value(UNIT_OF_SESSION, (session_id,))
+    read_end = json.loads(state).get(END_KEY) if state else None
+    return not isinstance(read_end, int) or read_end >= end
 
 
 def complete_forks(tx: Tx) -> int:
@@ -121,8 +133,9 @@ def complete_forks(tx: Tx) -> int:
 
 
 def _complete(tx: Tx, session_id: str, agent: str, text: str) -> bool:
-    parent, last = _origin(tx, agent, InheritedHistory(*json.loads(text)))
-    if parent is None or last is None or _is_pending(tx, parent):
+    history = InheritedHistory(*json.loads(text))
+    parent, last = _origin(tx, agent, history)
+    if parent is None or last is None or not _is_complete(tx, parent, history.end):
         return False
     if not tx.value(IS_USABLE, (session_id,)):
         return False

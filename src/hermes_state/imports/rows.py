@@ -85,6 +85,10 @@ class ImportedConversation(NamedTuple):
     stays_open: bool = False  # without an end in its agent, it has none here
 
 
+# In the state of a unit: the number after that of its last record.
+END_KEY: Final = "end"
+
+
 class InheritedHistory(NamedTuple):
     """The history that a fork continues without repeating it.
 
