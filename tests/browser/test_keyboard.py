@@ -93,6 +93,21 @@ def test_the_first_stop_skips_to_the_content(demo_page: Page) -> None:
     assert demo_page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
+def test_the_content_shows_that_it_has_the_focus(demo_page: Page) -> None:
+    demo_page.goto("/hooks")
+    main = demo_page.get_by_role("main")
+    expect(main.get_by_role("heading", name="Hooks").first).to_be_visible()
+    demo_page.keyboard.press("Tab")
+    demo_page.keyboard.press("Enter")  # the link to the content
+    expect(main).to_be_focused()
+    expect(main).to_have_css("outline-style", "solid")
+    width, offset = main.evaluate(
+        "(one) => [getComputedStyle(one).outlineWidth, getComputedStyle(one).outlineOffset]"
+    )
+    assert int(width.removesuffix("px")) >= 2
+    assert int(offset.removesuffix("px")) < 0  # within the window, where it can be seen
+
+
 def test_every_page_is_reached_with_the_keyboard(demo_page: Page) -> None:
     demo_page.goto("/")
     for name in (

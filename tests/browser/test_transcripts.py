@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
+from support.browsers import DESKTOP, PHONE, overflowing_elements
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page, Route
 
     from hermes_state import SessionDB
+    from support.browsers import ReturningVisitor
 
 # One red dot.
 DOT = base64.b64encode(
@@ -186,6 +189,23 @@ def test_a_link_to_a_message_shows_it_among_a_thousand(db: SessionDB, page: Page
     expect(wanted).to_be_visible()
 
 
+@pytest.mark.parametrize("message", ["999999", "-5", "99999999999999999999"])
+def test_a_link_to_a_message_that_is_gone_opens_the_conversation(
+    session_with_tools: SessionDB, visitor: ReturningVisitor, page: Page, message: str
+) -> None:
+    visitor.problems.allow(r"/messages\?around=")
+    page.goto(f"/sessions/work?message={message}&find=dot")
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("This message no longer exists")
+    log = page.get_by_label("Conversation messages")
+    expect(log.locator("strong", has_text="dot")).to_be_in_viewport()
+    expect(page).not_to_have_url(re.compile(f"message={message}"))
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    notice.get_by_role("button", name="Dismiss").click()
+    expect(notice).to_have_count(0)
+    expect(log).to_be_focused()
+
+
 def test_a_conversation_is_renamed_tagged_exported_and_deleted(
     session_with_tools: SessionDB, page: Page, tmp_path: Path
 ) -> None:
@@ -337,6 +357,20 @@ def test_find_goes_through_all_matches_of_a_conversation(
     expect(tools.get_by_role("status")).to_have_text("3 of 5")
     field.fill("pelican")
     expect(tools.get_by_role("status")).to_have_text("No matches")
+
+
+def test_find_says_that_it_lists_only_the_first_matches(db: SessionDB, page: Page) -> None:
+    db.create_session("many", "cli", is_owned=False)
+    db.append_messages_batch("many", [{"role": "user", "content": "heron"}] * (LONG + 1))
+    page.goto("/sessions/many?find=heron")
+    status = page.get_by_role("toolbar").get_by_role("status")
+    expect(status).to_have_text("1 of the first 1,000 matches. There are more.")
+    page.set_viewport_size(PHONE)
+    outside = overflowing_elements(page)
+    page.set_viewport_size(DESKTOP)
+    assert outside == []
+    page.get_by_role("button", name="Previous match").click()
+    expect(status).to_have_text("1,000 of the first 1,000 matches. There are more.")
 
 
 def test_find_opens_the_tool_call_that_has_the_text(

@@ -44,9 +44,10 @@ export function FindField({ sessionId, find, message, onFind, onShow }: Props) {
     const next = ids[(Math.max(current, step > 0 ? -1 : 0) + step + ids.length) % ids.length];
     if (next !== undefined) onShow(next);
   };
-  const number = formatInteger(ids.length) + (data?.is_capped ? "+" : "");
   const none = useNoMatchesText(isLoading, error, problem);
-  const countText = ids.length ? texts.matchOf(current < 0 ? "–" : formatInteger(current + 1), number) : none;
+  const matchOf = data?.is_capped ? texts.matchOfFirst : texts.matchOf;
+  const position = current < 0 ? "–" : formatInteger(current + 1);
+  const countText = ids.length ? matchOf(position, formatInteger(ids.length)) : none;
   return (
     <Group gap={4} wrap="nowrap" className={classes.find}>
       <TextInput

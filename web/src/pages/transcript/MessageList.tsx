@@ -1,6 +1,7 @@
 import { Loader } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { ApiError } from "@/api/client";
 import type { Message, SessionDetail } from "@/api/types";
 import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
@@ -26,10 +27,15 @@ interface Props {
   find: string;
   /** The target is not among the loaded messages. */
   onMissing: (target: number) => void;
+  /** The conversation does not have the message at which reading should begin. */
+  onGone: () => void;
 }
 
+// No such message, or a number that no message can have.
+const GONE_STATUSES = [404, 422];
+
 /** The virtualized list of messages. */
-export function MessageList({ session, anchor, visit, target, find, onMissing }: Props) {
+export function MessageList({ session, anchor, visit, target, find, onMissing, onGone }: Props) {
   const texts = useTexts().sessions.transcript;
   const scroll = useRef<HTMLDivElement>(null);
   const query = useMessages(session.id, anchor, visit);
@@ -48,6 +54,13 @@ export function MessageList({ session, anchor, visit, target, find, onMissing }:
   const visible = rows.getVirtualItems();
   useHighlights(scroll, find, `${visible[0]?.key} ${visible.at(-1)?.key} ${target}`);
 
+  const { error } = query;
+  const isGone = typeof anchor === "number" && error instanceof ApiError && GONE_STATUSES.includes(error.status);
+  useEffect(() => {
+    if (isGone) onGone();
+  }, [isGone, onGone]);
+
+  if (isGone) return <LoadingIndicator />;
   if (query.error) return <ErrorPane error={query.error} onRetry={() => void query.refetch()} />;
   if (query.isPending) return <LoadingIndicator />;
   if (shown.length === 0) return <EmptyState title={texts.emptyTitle} text={texts.empty} />;

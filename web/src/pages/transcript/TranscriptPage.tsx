@@ -1,7 +1,7 @@
-import { ActionIcon, Button, Group, Text, Tooltip } from "@mantine/core";
+import { ActionIcon, Alert, Button, Group, Text, Tooltip } from "@mantine/core";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { ArrowDownToLine, ArrowLeft, ArrowUpToLine, MessageSquare } from "lucide-react";
-import { useCallback, useEffect, useLayoutEffect, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { sendJSON } from "@/api/client";
 import { useSession } from "@/api/queries";
 import type { SessionDetail } from "@/api/types";
@@ -99,6 +99,8 @@ function Reading({ session, message, find }: Props) {
   const texts = useTexts().sessions.transcript;
   const navigate = useNavigate();
   const [position, setPosition] = useState<Position>({ anchor: message ?? "end", visit: 0 });
+  const [isMessageGone, setMessageGone] = useState(false);
+  const log = useRef<HTMLDivElement>(null);
   const jump = useCallback((anchor: Anchor) => setPosition(({ visit }) => ({ anchor, visit: visit + 1 })), []);
 
   const setSearch = useCallback(
@@ -112,13 +114,18 @@ function Reading({ session, message, find }: Props) {
     [navigate, session.id],
   );
   const show = useCallback((target: number) => setSearch({ message: target, find }, true), [setSearch, find]);
+  const leaveGoneMessage = useCallback(() => {
+    setMessageGone(true);
+    setSearch({ find }, true);
+    jump("end");
+  }, [setSearch, find, jump]);
   const jumpTo = (end: "start" | "end") => {
     setSearch({ find }, true);
     jump(end);
   };
 
   return (
-    <div className={classes.reading}>
+    <div className={classes.reading} ref={log}>
       <div className={classes.toolbar} role="toolbar" aria-label={texts.navigate}>
         <FindField
           sessionId={session.id}
@@ -141,6 +148,21 @@ function Reading({ session, message, find }: Props) {
           </JumpButton>
         </Group>
       </div>
+      {isMessageGone && (
+        <Alert
+          color="yellow"
+          variant="light"
+          role="alert"
+          withCloseButton
+          closeButtonLabel={texts.dismiss}
+          onClose={() => {
+            setMessageGone(false);
+            log.current?.querySelector<HTMLElement>("section")?.focus();
+          }}
+        >
+          {texts.messageGone}
+        </Alert>
+      )}
       <MessageList
         key={position.visit}
         session={session}
@@ -149,6 +171,7 @@ function Reading({ session, message, find }: Props) {
         target={message}
         find={find}
         onMissing={jump}
+        onGone={leaveGoneMessage}
       />
     </div>
   );
