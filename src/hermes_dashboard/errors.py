@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse
 
@@ -21,13 +20,16 @@ from hermes_core.errors import (
     UsageError,
 )
 from hermes_core.isolate import Failure, attempt_async
+from hermes_dashboard.validation_messages import message_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fastapi import FastAPI
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from hermes_dashboard.validation_messages import InvalidValue
 
 # The first matching class applies.
 STATUS_BY_ERROR: Final = (
@@ -101,6 +103,11 @@ async def _problem(_request: Request, error: Exception) -> PlainJson:
 
 
 async def _validation_problem(_request: Request, error: Exception) -> PlainJson:
-    """As FastAPI's handler, but for input that UTF-8 cannot encode too."""
-    details = error.errors() if isinstance(error, RequestValidationError) else []
-    return PlainJson({"detail": jsonable_encoder(details)}, 422)
+    """As FastAPI's handler, but in plain words and without the input, which may be a secret."""
+    details: Sequence[InvalidValue] = (
+        error.errors() if isinstance(error, RequestValidationError) else ()
+    )
+    found = [
+        {"type": each["type"], "loc": each["loc"], "msg": message_of(each)} for each in details
+    ]
+    return PlainJson({"detail": found}, 422)

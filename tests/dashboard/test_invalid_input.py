@@ -23,3 +23,28 @@ def test_an_invalid_change_is_rejected(served: RunningDashboard, body: str) -> N
     )
     assert response.status_code == 422
     assert response.json()["detail"]
+
+
+PYDANTIC_WORDS = ("Input should", "should have", "Field required", "String should", "Value error")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field", "message"),
+    [
+        ("GET", "/api/sessions/one/messages?around=-5", None, "around", "Must be at least 0."),
+        ("GET", "/api/sessions?limit=many", None, "limit", "Must be a whole number."),
+        ("GET", "/api/logs/hermes.log?limit=5000", None, "limit", "Must be at most 1,000."),
+        ("PATCH", "/api/sessions/one", {"title": "x" * 1001}, "title", "At most 1,000 characters."),
+        ("PATCH", "/api/sessions/one", {"pinned": "perhaps"}, "pinned", "Must be true or false."),
+        ("POST", "/api/sessions/bulk", {"ids": 7}, "ids", "Must be a list."),
+        ("POST", "/api/sessions/bulk", {}, "ids", "A value is required."),
+    ],
+)
+def test_an_invalid_value_is_explained_in_plain_words(
+    served: RunningDashboard, method: str, path: str, body: object, field: str, message: str
+) -> None:
+    response = served.client.request(method, path, json=body)
+    assert response.status_code == 422
+    assert not any(word in response.text for word in PYDANTIC_WORDS), response.text
+    found = {each["loc"][-1]: each["msg"] for each in response.json()["detail"]}
+    assert found[field] == message
