@@ -158,6 +158,16 @@ def test_dates_filters_and_the_comparison_are_in_the_address(demo_page: Page) ->
     expect(first).not_to_have_value("2020-01-01")
 
 
+def test_days_in_the_wrong_order_are_refused_at_the_field(demo_page: Page) -> None:
+    demo_page.goto("/analytics?range=custom&since=2026-03-10&until=2026-03-01")
+    last = demo_page.get_by_label("Last day")
+    expect(last).to_have_accessible_description("The last day is before the first.")
+    expect(demo_page.get_by_role("button", name="Try again")).to_have_count(0)
+    last.fill("2026-03-12")
+    expect(last).to_have_accessible_description("")
+    expect(demo_page.get_by_text("10 Mar 2026 to 12 Mar 2026")).to_be_visible()
+
+
 def test_what_counts_is_explained(demo_page: Page) -> None:
     demo_page.goto("/analytics")
     demo_page.get_by_role("button", name="What counts").click()

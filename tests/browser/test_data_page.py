@@ -36,6 +36,31 @@ def test_a_backup_is_written_verified_and_its_restore_explained(
     expect(dialog).to_contain_text("1 session")
 
 
+def test_a_double_click_writes_one_backup(page: Page, db: SessionDB, hermes_home: Path) -> None:
+    db.create_session("talk", "cli", is_owned=False)
+    page.goto("/data")
+    panel = page.get_by_role("region", name="Backups")
+    write = panel.get_by_role("button", name="Back up now")
+    expect(write).to_be_enabled()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
+    write.evaluate("(one) => { one.click(); one.click(); }")
+    expect(panel.get_by_text("is complete.")).to_be_visible()
+    assert len([one for one in sent if one.startswith("POST ")]) == 1
+    assert len(list((hermes_home / "backups").glob("*.zip"))) == 1
+
+
+def test_the_focus_stays_on_a_button_that_was_busy(page: Page, db: SessionDB) -> None:
+    db.create_session("talk", "cli", is_owned=False)
+    page.goto("/data")
+    write = page.get_by_role("button", name="Back up now")
+    expect(write).to_be_enabled()
+    write.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("is complete.")).to_be_visible()
+    expect(write).to_be_focused()
+
+
 def test_the_history_of_another_agent_is_imported(page: Page, db: SessionDB) -> None:
     page.goto("/data")
     panel = page.get_by_role("region", name="Import from other agents")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +44,34 @@ def test_an_entry_is_edited_removed_and_put_back(visitor: Visitor) -> None:
     expect(work.get_by_role("button", name="Edit: Use make.")).to_be_visible()
     assert memory.entries("user") == ["Likes tea.", "Lives in Bergen."]
     assert memory.entries("memory") == ["Use make."]
+
+
+def test_the_focus_follows_an_entry_that_is_written_with_the_keyboard(visitor: Visitor) -> None:
+    visitor.problems.allow("status of 400")
+    page = visitor.open("/memory")
+    panel = page.get_by_role("region", name="About you")
+    add = panel.get_by_role("button", name="Add an entry")
+    add.focus()
+    page.keyboard.press("Enter")
+    field = panel.get_by_role("textbox", name="New entry: About you")
+    expect(field).to_be_focused()
+    field.fill("x" * 5000)
+    panel.get_by_role("button", name="Save").click()
+    expect(field).to_have_accessible_description(re.compile("is the limit"))
+    expect(field).to_be_focused()
+    expect(field).to_have_value("x" * 5000)
+    field.fill("Likes tea.")
+    expect(field).to_have_accessible_description("")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    edit = panel.get_by_role("button", name="Edit: Likes tea.")
+    expect(edit).to_be_visible()
+    expect(add).to_be_focused()
+    edit.focus()
+    page.keyboard.press("Enter")
+    expect(panel.get_by_role("textbox", name="Entry")).to_be_focused()
+    panel.get_by_role("button", name="Cancel").click()
+    expect(edit).to_be_focused()
 
 
 def test_a_change_that_the_agent_made_meanwhile_is_shown_instead(visitor: Visitor) -> None:
@@ -110,3 +139,16 @@ def test_a_reminder_is_listed_among_the_jobs(page: Page, db: SessionDB) -> None:
     create_job(db, local_requester(), request)
     page.goto("/schedules")
     expect(page.get_by_role("region", name="Call Ada")).to_contain_text("reminder")
+
+
+def test_a_job_that_is_too_long_is_refused_in_plain_words(visitor: Visitor) -> None:
+    visitor.problems.allow("status of 422")
+    page = visitor.open("/schedules")
+    page.get_by_role("button", name="Add a job").click()
+    dialog = page.get_by_role("dialog")
+    for name in ("schedule", "prompt"):
+        dialog.locator(f"[name={name}]").fill("x" * 300)
+    dialog.get_by_role("button", name="Request").click()
+    field = dialog.locator("[name=schedule]")
+    expect(field).to_have_accessible_description(re.compile("At most 200 characters."))
+    expect(field).to_be_focused()

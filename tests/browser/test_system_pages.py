@@ -159,6 +159,8 @@ def test_a_setting_is_changed_in_the_file_and_reset(visitor: Visitor, hermes_hom
     page.get_by_role("button", name="Save").click()
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_have_accessible_description(re.compile("-5"))
+    field.fill("5")
+    expect(field).not_to_have_attribute("aria-invalid", "true")  # of another value
     assert "trash_days: 7" in (hermes_home / "config.yaml").read_text()
     page.get_by_role("button", name="Reset to default").click()
     expect(field).to_have_value("30")

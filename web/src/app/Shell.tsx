@@ -26,6 +26,7 @@ import { KeyboardLayer, PaletteButton } from "./keys/KeyboardLayer";
 import { Navigation } from "./Navigation";
 import { PendingChanges } from "./PendingChanges";
 import classes from "./Shell.module.css";
+import { useBusyFocus } from "./useBusyFocus";
 
 /** The frame of every page: navigation, connection status and slots. */
 export function Shell() {
@@ -35,6 +36,7 @@ export function Shell() {
   const router = useRouter();
   const [isMenuOpen, menu] = useDisclosure(false);
   const close = menu.close;
+  useBusyFocus();
 
   useEffect(() => setNavigator((path) => void router.navigate({ href: path })), [router]);
   useEffect(() => {

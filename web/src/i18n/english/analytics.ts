@@ -15,6 +15,7 @@ export const analytics = {
   anyOf: { source: "All sources", model: "All models", project: "All projects", person: "All people" },
   firstDay: "First day",
   lastDay: "Last day",
+  reversed: "The last day is before the first.",
   compare: "Compare with the period before",
   previousPeriod: "Period before",
   legend: "Legend",

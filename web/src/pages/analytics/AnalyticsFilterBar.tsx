@@ -4,7 +4,7 @@ import { fetchJSON } from "@/api/client";
 import type { AnalyticsChoices } from "@/api/types";
 import { useTexts } from "@/i18n";
 import classes from "./Analytics.module.css";
-import { type AnalyticsSearch, FILTER_NAMES, type FilterName } from "./ranges";
+import { type AnalyticsSearch, FILTER_NAMES, type FilterName, isReversed } from "./ranges";
 
 const CHOICE_NAMES = { source: "sources", model: "models", project: "projects", person: "people" } as const;
 const SEARCHABLE_FROM = 8;
@@ -46,6 +46,7 @@ export function AnalyticsFilterBar({ search, today, onChange }: Props) {
             value={search.until}
             minimum={search.since}
             maximum={today}
+            problem={isReversed(search) ? texts.reversed : undefined}
             onChange={(until) => onChange({ ...search, until })}
           />
         </>
@@ -94,10 +95,11 @@ interface DayFieldProps {
   value: string | undefined;
   minimum?: string;
   maximum?: string;
+  problem?: string;
   onChange: (day: string | undefined) => void;
 }
 
-function DayField({ label, value, minimum, maximum, onChange }: DayFieldProps) {
+function DayField({ label, value, minimum, maximum, problem, onChange }: DayFieldProps) {
   return (
     <TextInput
       size="xs"
@@ -106,6 +108,7 @@ function DayField({ label, value, minimum, maximum, onChange }: DayFieldProps) {
       value={value ?? ""}
       min={minimum}
       max={maximum}
+      error={problem}
       onChange={(event) => onChange(event.currentTarget.value || undefined)}
     />
   );

@@ -15,7 +15,15 @@ import { AnalyticsFilterBar } from "./AnalyticsFilterBar";
 import { HistogramChart, ProjectsChart, SourcesChart, ToolsChart } from "./BarCharts";
 import { ActivityChart, CostChart, TokensChart } from "./DayCharts";
 import { CalendarChart, HoursChart } from "./HeatmapCharts";
-import { type AnalyticsSearch, DAY_RANGES, filterQuery, parseRange, parseSearch, periodQuery } from "./ranges";
+import {
+  type AnalyticsSearch,
+  DAY_RANGES,
+  filterQuery,
+  isReversed,
+  parseRange,
+  parseSearch,
+  periodQuery,
+} from "./ranges";
 import { TotalsRow } from "./TotalsRow";
 
 const SCAN_REFETCH_MS = 1500;
@@ -65,9 +73,9 @@ export default function AnalyticsPage() {
       )}
       {data && !data.is_complete && !data.error && <CountingProgress progress={data.progress} />}
       {data && <BudgetNotice budget={data.budget} />}
-      <TotalsRow data={data} />
+      {!isReversed(search) && <TotalsRow data={data} />}
       <CalendarChart calendar={calendar} />
-      {isEmpty ? (
+      {isReversed(search) ? null : isEmpty ? (
         <EmptyState title={texts.emptyTitle} text={texts.empty} />
       ) : (
         <Charts data={data} isCompared={search.compare !== undefined} />
@@ -84,6 +92,7 @@ function useAnalytics(search: AnalyticsSearch) {
     queryKey: ["analytics", period, filters],
     queryFn: () => fetchJSON<Analytics>(withQuery("/api/analytics", { ...period, ...filters })),
     placeholderData: keepPreviousData,
+    enabled: !isReversed(search),
     refetchInterval: (query) => refetchInterval(query.state.data),
   });
   const calendar = useQuery({

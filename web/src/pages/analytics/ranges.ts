@@ -45,6 +45,11 @@ export function periodQuery({ range, since, until }: AnalyticsSearch): Record<st
   return range === "custom" ? { since, until } : { days: range };
 }
 
+/** Whether the last day is before the first, which has no statistics. */
+export function isReversed({ range, since, until }: AnalyticsSearch): boolean {
+  return range === "custom" && since !== undefined && until !== undefined && until < since;
+}
+
 /** Format a relative change: "+12%"; null without a previous value. */
 export function formatChange(now: number, before: number, locale = "en"): string | null {
   if (before === 0) return null;

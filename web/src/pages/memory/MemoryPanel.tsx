@@ -1,7 +1,8 @@
 import { ActionIcon, Button, Group, Progress, Stack, Text, Textarea, Tooltip } from "@mantine/core";
 import { Pencil, Plus, Trash2 } from "lucide-react";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import type { MemoryFile } from "@/api/types";
+import { errorMessage, showError } from "@/components/notices";
 import { Panel } from "@/components/Panel";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
@@ -25,10 +26,12 @@ export function MemoryPanel({ file, title, resource = "/api/memory" }: Props) {
   const [edited, setEdited] = useState<number | null>(null);
   const name = title ?? texts.files[file.target] ?? file.target;
   const share = file.characters / file.max_characters;
+  const { list, add } = useReturnedFocus(edited);
   const close = () => setEdited(null);
   const save = async (index: number, text: string) => {
     const entries = index === NEW ? [...file.entries, text] : file.entries.with(index, text);
-    if (await change(entries, texts.saved)) close();
+    await change(entries, texts.saved);
+    close();
   };
   return (
     <Panel title={name} help={file.path}>
@@ -52,7 +55,7 @@ export function MemoryPanel({ file, title, resource = "/api/memory" }: Props) {
           {texts.none}
         </Text>
       )}
-      <ul className={classes.entries}>
+      <ul className={classes.entries} ref={list}>
         {file.entries.map((text, index) => (
           <li key={text} className={classes.entry}>
             {edited === index ? (
@@ -61,7 +64,7 @@ export function MemoryPanel({ file, title, resource = "/api/memory" }: Props) {
               <EntryView
                 text={text}
                 onEdit={() => setEdited(index)}
-                onRemove={() => void change(file.entries.toSpliced(index, 1), texts.removed)}
+                onRemove={() => void change(file.entries.toSpliced(index, 1), texts.removed).catch(showError)}
               />
             )}
           </li>
@@ -70,12 +73,34 @@ export function MemoryPanel({ file, title, resource = "/api/memory" }: Props) {
       {edited === NEW ? (
         <EntryForm label={texts.newEntry(name)} text="" onSave={(value) => save(NEW, value)} onCancel={close} />
       ) : (
-        <Button mt="sm" size="xs" variant="default" leftSection={<Plus size={14} />} onClick={() => setEdited(NEW)}>
+        <Button
+          ref={add}
+          mt="sm"
+          size="xs"
+          variant="default"
+          leftSection={<Plus size={14} />}
+          onClick={() => setEdited(NEW)}
+        >
           {texts.add}
         </Button>
       )}
     </Panel>
   );
+}
+
+/** Give the focus to the button that opened the form when it closes; the form replaces that button. */
+function useReturnedFocus(edited: number | null) {
+  const list = useRef<HTMLUListElement>(null);
+  const add = useRef<HTMLButtonElement>(null);
+  const before = useRef(edited);
+  useEffect(() => {
+    const closed = before.current;
+    before.current = edited;
+    if (closed === null || edited !== null) return;
+    const opener = closed === NEW ? add.current : list.current?.children[closed]?.querySelector("button");
+    opener?.focus();
+  }, [edited]);
+  return { list, add };
 }
 
 function EntryView({ text, onEdit, onRemove }: { text: string; onEdit: () => void; onRemove: () => void }) {
@@ -111,10 +136,18 @@ function EntryForm({ label, text, onSave, onCancel }: FormProps) {
   const texts = useTexts().general;
   const [draft, setDraft] = useState(text);
   const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    await onSave(draft.trim());
+    try {
+      await onSave(draft.trim());
+    } catch (error) {
+      setProblem(errorMessage(error));
+      field.current?.focus();
+    }
     setBusy(false);
   };
   return (
@@ -125,9 +158,13 @@ function EntryForm({ label, text, onSave, onCancel }: FormProps) {
           autosize
           minRows={2}
           maxRows={12}
-          data-autofocus
+          ref={field}
+          error={problem}
           value={draft}
-          onChange={(event) => setDraft(event.currentTarget.value)}
+          onChange={(event) => {
+            setDraft(event.currentTarget.value);
+            setProblem(null);
+          }}
         />
         <Group gap="xs">
           <Button type="submit" size="xs" loading={isBusy} disabled={!draft.trim() || draft.trim() === text}>

@@ -6,27 +6,27 @@ import { showError } from "@/components/notices";
 import { showWithUndo } from "@/components/undo";
 import { useTexts } from "@/i18n";
 
-/** Save the entries of a file; the server refuses if the agent has changed it meanwhile. */
+/** Save the entries of a file; fails if the agent has changed it meanwhile. */
 export function useMemoryChange(file: MemoryFile, resource: string) {
   const texts = useTexts();
   const client = useQueryClient();
-  const put = async (seen: string[], entries: string[]): Promise<MemoryFile | null> => {
+  const put = async (seen: string[], entries: string[]): Promise<MemoryFile> => {
     try {
       return await sendJSON<MemoryFile>("PUT", `${resource}/${file.target}`, { seen, entries });
-    } catch (error) {
-      showError(error);
-      return null;
     } finally {
       await client.invalidateQueries({ queryKey: ["memory"] });
     }
   };
-  return async (entries: string[], done: string): Promise<boolean> => {
+  return async (entries: string[], done: string): Promise<void> => {
     const before = file.entries;
     const saved = await put(before, entries);
-    if (!saved) return false;
     showWithUndo(done, texts.general.undo, async () => {
-      if (await put(saved.entries, before)) notifications.show({ message: texts.memory.undone });
+      try {
+        await put(saved.entries, before);
+        notifications.show({ message: texts.memory.undone });
+      } catch (error) {
+        showError(error);
+      }
     });
-    return true;
   };
 }

@@ -71,9 +71,10 @@ export function SettingField({ item }: { item: SettingItem }) {
         item={item}
         draft={draft}
         isDisabled={isReadOnly || isBusy}
-        problem={problem ?? item.problem}
+        problem={problem ?? (isChanged ? null : item.problem)}
         onChange={(value) => {
           setDraft(value);
+          setProblem(null);
           if (item.kind === "bool" || item.kind === "choice") void save(value);
         }}
       />
