@@ -12,6 +12,14 @@ import { splitByMarks } from "@/pages/sessions/searchMarks";
 import { selectRange } from "@/pages/sessions/selection";
 
 describe("filters", () => {
+  it("ignore days and numbers that are none", () => {
+    expect(parseFilters({ since: "abc", until: "2026-13-45", min_messages: "few" })).toEqual({});
+    expect(parseFilters({ since: "2026-03-01", min_messages: "2" })).toEqual({
+      since: "2026-03-01",
+      min_messages: "2",
+    });
+  });
+
   it("are read from an address, and nonsense is left out", () => {
     const search = { q: "oslo", state: "nowhere", hour: 9, pinned: "true", stranger: "x", model: "" };
     expect(parseFilters(search)).toEqual({ q: "oslo", hour: "9", pinned: true });

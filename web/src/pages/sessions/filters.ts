@@ -53,6 +53,9 @@ const CHIP_FILTERS = [
 
 const TEXT_FILTERS = ["q", "state", "sort", "order", ...CHIP_FILTERS] as const;
 
+const DAY_FILTERS = ["since", "until", "day"];
+const NUMBER_FILTERS = ["hour", "weekday", "min_messages", "max_messages", "min_seconds", "max_seconds"];
+
 const STATES = new Set(["active", "archived", "trash", "kept", "all"]);
 
 /** Parse the filters of a URL; invalid values are ignored. */
@@ -66,10 +69,16 @@ export function parseFilters(search: Record<string, unknown>): SessionFilters {
   if (!STATES.has(String(found.state))) delete found.state;
   if (!SORT_KEYS.includes(found.sort as SortKey) || found.sort === "last_active") delete found.sort;
   if (found.order !== "asc") delete found.order;
+  for (const name of DAY_FILTERS) if (!isDay(found[name])) delete found[name];
+  for (const name of NUMBER_FILTERS) if (!Number.isFinite(Number(found[name]))) delete found[name];
   for (const name of ["pinned", "tools"]) {
     if (search[name] === true || search[name] === "true") found[name] = true;
   }
   return found as SessionFilters;
+}
+
+function isDay(value: unknown): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(String(value)) && !Number.isNaN(Date.parse(String(value)));
 }
 
 /** Convert filters to query parameters: days become timestamps; the search is a separate request. */
