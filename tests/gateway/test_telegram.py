@@ -246,6 +246,7 @@ async def test_an_unreachable_server_is_reported_and_connected_later(
     await setup.server.send_as_user("hello")
     await adapter.connect(setup.inbox)
     await setup.inbox.wait_for(1)
+    await async_wait_until(lambda: setup.server.confirmed)  # else it is delivered again
     await adapter.disconnect()
     await setup.server.send_as_user("again")
     await adapter.connect(setup.inbox)
