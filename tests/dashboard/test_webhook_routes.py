@@ -152,3 +152,13 @@ def test_an_invalid_route_of_the_file_is_shown_and_can_be_removed(
     assert client.put(f"{ROUTES}/odd", json={"per_minute": 1}).status_code == 400
     assert client.delete(f"{ROUTES}/odd").status_code == 204
     assert [each["name"] for each in client.get(ROUTES).json()["items"]] == ["fine"]
+
+
+def test_a_url_with_a_hidden_password_is_not_stored(client: httpx.Client, config: Path) -> None:
+    url = "https://ada:hunter2@ci.example/answers"
+    config.write_text(FILE.replace("per_minute: 10", f"deliver: {{url: '{url}'}}"))
+    shown = client.get(ROUTES).json()["items"][0]["deliver_url"]
+    assert shown == "https://…@ci.example/answers"
+    answer = client.put(f"{ROUTES}/ci", json={"deliver_url": shown.replace("answers", "others")})
+    assert (answer.status_code, answer.json()["field"]) == (400, "deliver_url")
+    assert "Enter the user and the password of the URL again." in answer.json()["detail"]

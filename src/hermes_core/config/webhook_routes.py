@@ -22,6 +22,7 @@ CHAT_MODES: Final = ("per-delivery", "fixed")
 KEYS: Final = ("chat", "deliver", "needs_timestamp", "per_minute", "prompt", "secret_env")
 DEFAULT_PER_MINUTE: Final = 30
 MAX_PER_MINUTE: Final = 100_000
+HIDDEN_USER: Final = "…@"  # in place of the user and password of a URL
 
 
 class WebhookRouteOptions(NamedTuple):
@@ -79,7 +80,7 @@ def without_password(url: str) -> str:
     """A URL without its user and password."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    return url if host == parts.netloc else urlunsplit(parts._replace(netloc=f"…@{host}"))
+    return url if host == parts.netloc else urlunsplit(parts._replace(netloc=HIDDEN_USER + host))
 
 
 def parse_options(entry: object) -> WebhookRouteOptions:
@@ -136,6 +137,8 @@ def check_request(name: str, new: WebhookRouteOptions, old: WebhookRouteOptions 
     parse_options(new.fields())
     if CONTROL_PATTERN.search(new.prompt):
         raise FieldError("prompt", "The prompt has control characters.")
+    if HIDDEN_USER in new.deliver_url:
+        raise FieldError("deliver_url", "Enter the user and the password of the URL again.")
     if new.per_minute > MAX_PER_MINUTE:
         raise FieldError("per_minute", f"per_minute must be at most {MAX_PER_MINUTE}.")
     if old is None or old.secret_env != new.secret_env:

@@ -440,9 +440,10 @@ function toolItem(items: Item[], payload: Payload): ToolItem {
   };
 }
 
-/** A key that no item has. */
+/** A key that no item has: keys ascend among the queued items and among the others, which are before them. */
 function nextKey(items: Item[]): string {
-  return String(items.reduce((highest, one) => Math.max(highest, Number(one.key)), 0) + 1);
+  const ends = [items.at(-1), items.findLast((one) => !isQueued(one))];
+  return String(Math.max(...ends.map((one) => Number(one?.key ?? 0))) + 1);
 }
 
 function toTexts(value: unknown): string[] {

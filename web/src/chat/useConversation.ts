@@ -30,7 +30,7 @@ interface CommandOutcome {
   session_id: string;
 }
 
-const NOT_STORED = 4007; // the code of an error
+const NOT_STORED = 4007; // what the server answers for a conversation that it does not have
 
 const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws`;
 
