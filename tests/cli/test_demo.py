@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import subprocess
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hermes_cli.commands.dashboard.demo_data import home
-from hermes_cli.commands.dashboard.demo_data.generator import TopicNames, topics
+from hermes_cli.commands.dashboard.demo_data.generator import TopicNames, topics, write
+from hermes_core.clock import ManualClock
 from hermes_core.instance_record import DASHBOARD
 from hermes_state import SessionDB
 from support.command_line import command
@@ -138,6 +140,22 @@ def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
     daemon = subprocess.Popen(command("serve"), env=environment, stdout=subprocess.DEVNULL)
     wait_until((folder / "run" / "serve.json").exists)
     return daemon
+
+
+def test_the_conversations_are_the_same_on_every_day(tmp_path: Path) -> None:
+    wednesday, sunday = (
+        titles_of_demo(tmp_path / f"{day}.db", datetime(2026, 11, day, 12).astimezone())
+        for day in (18, 22)
+    )
+    assert wednesday == sunday
+
+
+def titles_of_demo(path: Path, now: datetime) -> list[str | None]:
+    """The titles of a demo that is created at a time, newest first."""
+    clock = ManualClock(now.timestamp())
+    with SessionDB(path, clock=clock) as db:
+        write(db, clock, now)
+        return [row["title"] for row in db.list_sessions_rich(limit=50)]
 
 
 def test_every_topic_can_be_filled_in() -> None:

@@ -180,12 +180,12 @@ async def test_a_turn_cut_off_by_the_shutdown_is_finalized_and_continued(
     config = ConfigFile.of_home()
     config.set("plugins.enabled", "recorder")
     config.set("gateway.drain_seconds", "0")
-    answering(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Whole.}}]")
+    server = answering(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Whole.}}]")
     start(gateway)
     async with LocalChatClient(socket_path()) as chat:
         await chat.send("a long one", "m1")
+        wait_until(lambda: bool(server.requests), "the turn")
         with SessionDB(is_recovering=False) as db:
-            wait_until(lambda: bool(db.message_count()), "the turn")
             (row,) = db.list_sessions_rich()
     assert gateway.stop() == 0
     assert path.read_text().split() == [row["id"]]

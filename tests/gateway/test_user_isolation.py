@@ -6,8 +6,6 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
@@ -41,9 +39,9 @@ def config(**extra: Any) -> GatewayConfig:
 class PlatformUsers:
     """Sends messages as users of a platform, numbered in order."""
 
-    def __init__(self, service: GatewayService) -> None:
+    def __init__(self, service: GatewayService, first: int = 0) -> None:
         self._service = service
-        self._number = 0
+        self._number = first
 
     async def send(self, user: str, text: str, chat: str = "", **fields: Any) -> None:
         self._number += 1
@@ -147,26 +145,25 @@ async def test_users_over_the_limit_have_to_wait(
 async def test_a_selected_model_applies_only_to_its_conversation(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    server = answering("[{say: A1}, {say: A2}]")
-    other = f"{server.base_url}#another"
+    server = answering("[{say: A1}]")
+    server.models.append({"id": "another", "object": "model"})
     async with running_gateway(db, tmp_path, config()) as service:
-        users = PlatformUsers(service)
-        await users.send("ada", "hi")
-        await async_wait_until(lambda: len(outbox_texts(db)) == 1)
-        await users.send("ada", f"/model {other}")
-        await async_wait_until(lambda: len(outbox_texts(db)) == 2)
+        replies = await replies_to_ada(db, service, "hi", f"/model {server.base_url}#another")
+        assert replies[1] == "Model set to another."
     async with running_gateway(db, tmp_path, config()) as service:  # after a restart
-        users = PlatformUsers(service)
-        users._number = 10
-        await users.send("ada", "/model")
-        try:
-            await async_wait_until(lambda: "another" in outbox_texts(db)[-1])
-        except TimeoutError:  # happens rarely, on a busy machine; the texts tell why
-            pytest.fail(f"no answer to /model: {outbox_texts(db)}")
-        await users.send("ada", "/new")
-        await users.send("ada", "/model")
-        await async_wait_until(lambda: len(outbox_texts(db)) == 5)
-        assert outbox_texts(db)[-1].startswith("scripted\n")
+        chosen, _, default = await replies_to_ada(db, service, "/model", "/new", "/model")
+        assert chosen.startswith("another\n")
+        assert default.startswith("scripted\n")
+
+
+async def replies_to_ada(db: SessionDB, service: GatewayService, *lines: str) -> list[str]:
+    """Send messages one after the other; the reply to each."""
+    first = len(outbox_texts(db))
+    users = PlatformUsers(service, first)
+    for number, line in enumerate(lines, first + 1):
+        await users.send("ada", line)
+        await async_wait_until(lambda number=number: len(outbox_texts(db)) == number)
+    return outbox_texts(db)[first:]
 
 
 async def send_as_member(db: SessionDB, folder: Path, config: GatewayConfig, *lines: str) -> None:

@@ -1,4 +1,4 @@
-"""Generates the sample history: a year of conversations, the same on every machine."""
+"""Generates the sample history: a year of conversations, the same on every machine and day."""
 
 from __future__ import annotations
 
@@ -116,9 +116,10 @@ def write(
     db: SessionDB, clock: ManualClock, now: datetime, progress: Progress | None = None
 ) -> int:
     """Write the history up to *now* into *db*, which uses *clock*."""
-    dice = random.Random(SEED)
     known = topics()
-    moments = sorted(_moments(dice, now))
+    moments = sorted(_moments(random.Random(SEED), now))
+    # Only the times depend on the day (its weekday), so the content has dice of its own.
+    dice = random.Random(SEED)
     for number, moment in enumerate(moments, 1):
         _Writer(db, clock, dice, known).conversation(moment, now.timestamp())
         if progress is not None:
