@@ -116,6 +116,16 @@ def test_an_invalid_value_is_never_written(config, home):
     assert not (home / "config.yaml").exists()
 
 
+@pytest.mark.parametrize("text", ["localhost:11434/v1", "ftp://a.example", "http://", "http://a b"])
+def test_a_text_that_is_no_url_is_refused_with_an_explanation(config, home, text):
+    with pytest.raises(ConfigError) as refused:
+        config.set("llm.base_url", text)
+    expected = "it must be a URL that starts with http:// or https://."
+    assert str(refused.value) == f"llm.base_url is {text!r}; {expected}"
+    config.set("llm.base_url", "http://127.0.0.1:11434/v1")
+    config.set("llm.base_url", "")
+
+
 def test_unset_restores_the_default(config, home):
     config.set("store.trash_days", "7")
     assert config.unset("store.trash_days") is True

@@ -182,7 +182,7 @@ class ConfigFile:
         if setting.secret:
             self.set_variable(setting.variable, text)
             return self.get(name)
-        value = values.parse_value(setting, text, "the command")
+        value = values.parse_value(setting, text)
         self._edit(setting, value)
         return value
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from hermes_core.config import values
 from hermes_core.config.definitions.platforms import OPTIONS, RESTRICTIVE_VALUES
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from hermes_core.config.schema import Setting, Value
 
 SECTION: Final = "platforms"
-URL_KEYS: Final = frozenset({"base_url", "webhook_url", "homeserver"})
 CHAT_ID: Final = "chat_id"  # a home channel may be written as a mapping
 
 
@@ -59,11 +57,12 @@ class PlatformOptions:
 
     def parse(self, option: Setting, text: str) -> Value:
         """The value of a text; ConfigError if it is invalid."""
-        value = values.parse_value(option, text.strip(), "the request")
+        text = text.strip()
+        if not text.isprintable():
+            raise ConfigError(f"{option.name} must be one line of text.")
+        value = values.parse_value(option, text)
         if option.secret_variable and not value:
             raise ConfigError(f"{option.name} must not be empty. Reset it instead.")
-        if isinstance(value, (str, tuple)):
-            _check_text(option, "".join(value))
         return value
 
     def grants(self, option: Setting, text: str | None) -> bool:
@@ -81,15 +80,6 @@ class PlatformOptions:
                 return True
             return not (isinstance(old, tuple) and set(new) <= set(old))
         return text is not None or not option.secret_variable
-
-
-def _check_text(option: Setting, text: str) -> None:
-    if not text.isprintable():
-        raise ConfigError(f"{option.name} must be one line of text.")
-    if text and key_of(option) in URL_KEYS:
-        parts = urlsplit(text)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or " " in text:
-            raise ConfigError(f"{option.name} must be a URL such as https://example.org.")
 
 
 def platform_of(option: Setting) -> str:

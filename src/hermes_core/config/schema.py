@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 Value = bool | int | float | str | tuple[str, ...]
 Kind = Literal["bool", "int", "float", "str", "list", "choice"]
+# A database URL has no password, because settings are shown.
+TextFormat = Literal["", "time_zone", "url", "database_url"]
 
 
 class Setting(NamedTuple):
@@ -21,8 +23,7 @@ class Setting(NamedTuple):
     maximum: float | None = None
     secret: bool = False
     secret_variable: str = ""
-    is_time_zone: bool = False
-    is_database_url: bool = False  # without a password, because settings are shown
+    format: TextFormat = ""  # of a text
     only_by_hand: bool = (
         False  # grants something: a page's change needs a confirmation in a terminal
     )

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from hermes_core.config.schema import Setting, Value
 
 PASSWORD_IN_URL = re.compile(r"://[^/@]*:[^/@]*@|\bpassword\s*=", re.IGNORECASE)
-DATABASE_URL = re.compile(r"postgres(ql)?://|[a-z_]+=\S")
+FORMATS = {
+    "url": (
+        re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE),
+        "a URL that starts with http:// or https://",
+    ),
+    "database_url": (
+        re.compile(r"(postgres(ql)?://|[a-z_]+=\S).*"),
+        "postgresql://USER@HOST/DATABASE or service=NAME; the password is store.password",
+    ),
+}
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
     "false": False,
     "no": False,
@@ -47,13 +56,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def parse_value(setting: Setting, raw: object, where: str) -> Value:
-    """*raw* as a value of this setting; *where* names its origin in the error."""
+def parse_value(setting: Setting, raw: object, where: str = "") -> Value:
+    """*raw* as a value of this setting; *where* names its file or variable in the error."""
     value = _convert(setting, raw)
     if value is None or not _in_range(setting, value):
         shown = "a URL with a password" if _has_password(setting, raw) else _shorten(raw)
         raise ConfigError(
-            f"{setting.name} in {where} is {shown}; it must be {describe_allowed(setting)}."
+            f"{setting.name}{where and f' in {where}'} is {shown}; "
+            f"it must be {describe_allowed(setting)}."
         )
     return value
 
@@ -62,10 +72,10 @@ def describe_allowed(setting: Setting) -> str:
     """A description of the values that the setting accepts."""
     if setting.kind == "choice":
         return "one of " + ", ".join(setting.choices)
-    if setting.is_time_zone:
+    if setting.format == "time_zone":
         return "a time zone such as Europe/Berlin or UTC, or empty for the system's"
-    if setting.is_database_url:
-        return "postgresql://USER@HOST/DATABASE or service=NAME; the password is store.password"
+    if setting.format:
+        return FORMATS[setting.format][1]
     noun = {
         "bool": "true or false",
         "int": "a whole number",
@@ -102,11 +112,7 @@ def _shorten(raw: object) -> str:
 
 
 def _has_password(setting: Setting, raw: object) -> bool:
-    return setting.is_database_url and PASSWORD_IN_URL.search(str(raw)) is not None
-
-
-def _is_database(raw: object) -> bool:
-    return not raw or DATABASE_URL.match(str(raw)) is not None
+    return setting.format == "database_url" and PASSWORD_IN_URL.search(str(raw)) is not None
 
 
 def _in_range(setting: Setting, value: Value) -> bool:
@@ -119,10 +125,8 @@ def _in_range(setting: Setting, value: Value) -> bool:
 def _convert(setting: Setting, raw: object) -> Value | None:
     if setting.kind == "choice":
         return _choice(setting, raw)
-    if setting.is_time_zone:
-        return _time_zone(raw)
-    if setting.is_database_url and (_has_password(setting, raw) or not _is_database(raw)):
-        return None
+    if setting.format:
+        return _formatted(setting, raw)
     readers: dict[str, Callable[[object], Value | None]] = {
         "bool": _bool,
         "int": _int,
@@ -164,6 +168,14 @@ def _str(raw: object) -> str | None:
     if isinstance(raw, (int, float)) and not isinstance(raw, bool):
         return str(raw)
     return None
+
+
+def _formatted(setting: Setting, raw: object) -> str | None:
+    if setting.format == "time_zone":
+        return _time_zone(raw)
+    text = (_str(raw) or "").strip()
+    is_valid = not text or FORMATS[setting.format][0].fullmatch(text) is not None
+    return text if is_valid and not _has_password(setting, text) else None
 
 
 def _time_zone(raw: object) -> str | None:

@@ -91,7 +91,7 @@ def needs_confirmation(config: ConfigFile, setting: Setting, text: str | None) -
     """
     new = setting.default
     if text is not None and not setting.secret:
-        new = values.parse_value(setting, text, "the request")
+        new = values.parse_value(setting, text)
     if not setting.only_by_hand or (setting.secret and text is None):
         return False
     if setting.name != MODE_SETTING:

@@ -159,6 +159,7 @@ GATEWAY_SETTINGS: Final = (
         "str",
         "",
         "OpenAI-compatible transcription server for voice messages, e.g. http://127.0.0.1:8000/v1.",
+        format="url",
         only_by_hand=True,
     ),
     Setting(

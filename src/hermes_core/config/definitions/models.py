@@ -21,6 +21,7 @@ MODELS_SETTINGS: Final = (
         "str",
         "",
         "Base URL of the model, e.g. http://127.0.0.1:11434/v1; empty means the provider's own.",
+        format="url",
         only_by_hand=True,
     ),
     Setting(
@@ -329,6 +330,7 @@ MODELS_SETTINGS: Final = (
         "str",
         "",
         "URL of your SearXNG server, or another address of the search service.",
+        format="url",
         only_by_hand=True,
     ),
     Setting(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.config.schema import Setting
 
 if TYPE_CHECKING:
-    from hermes_core.config.schema import Kind, Value
+    from hermes_core.config.schema import Kind, TextFormat, Value
 
 MAX_SECONDS: Final = 86_400
 
@@ -38,6 +38,7 @@ def _option(
     choices: tuple[str, ...] = (),
     variable: str = "",
     grants: bool = False,
+    text_format: TextFormat = "",
 ) -> Setting:
     return Setting(
         f"platforms.{platform}.{key}",
@@ -49,6 +50,7 @@ def _option(
         maximum=maximum,
         secret_variable=variable,
         only_by_hand=grants,
+        format=text_format,
     )
 
 
@@ -115,9 +117,12 @@ def _telegram() -> PlatformForm:
             _option(
                 name, "webhook_url", "str", "",
                 "Receive updates by webhook: an https URL that reaches the gateway's HTTP server. "
-                "Needs the webhook secret.", grants=True,
+                "Needs the webhook secret.", grants=True, text_format="url",
             ),
-            _option(name, "base_url", "str", "", "URL of your own Bot API server.", grants=True),
+            _option(
+                name, "base_url", "str", "", "URL of your own Bot API server.", grants=True,
+                text_format="url",
+            ),
         ),
     )  # fmt: skip
 
@@ -134,7 +139,7 @@ def _matrix() -> PlatformForm:
             _option(
                 name, "homeserver", "str", "",
                 "The homeserver of the account, e.g. https://matrix.example.org.",
-                variable="MATRIX_HOMESERVER", grants=True,
+                variable="MATRIX_HOMESERVER", grants=True, text_format="url",
             ),
             _enabled(name),
             *_access(name),
@@ -171,7 +176,7 @@ def _discord() -> PlatformForm:
             *_groups(name),
             _option(
                 name, "base_url", "str", "", "Another URL of Discord's API, for tests.",
-                grants=True,
+                grants=True, text_format="url",
             ),
         ),
     )  # fmt: skip
@@ -194,7 +199,8 @@ def _slack() -> PlatformForm:
                 "Start a thread with each reply in a channel.",
             ),
             _option(
-                name, "base_url", "str", "", "Another URL of Slack's API, for tests.", grants=True
+                name, "base_url", "str", "", "Another URL of Slack's API, for tests.", grants=True,
+                text_format="url",
             ),
         ),
     )  # fmt: skip

@@ -14,7 +14,7 @@ STORAGE_SETTINGS: Final = (
         "PostgreSQL database that holds the history instead of state.db, for several machines: "
         "postgresql://USER@HOST/DATABASE, or service=NAME. Empty: the file.",
         only_by_hand=True,
-        is_database_url=True,
+        format="database_url",
     ),
     Setting(
         "store.password",
@@ -142,7 +142,7 @@ STORAGE_SETTINGS: Final = (
         "str",
         "",
         "Time zone for all displayed times, e.g. Europe/Berlin; empty means the system's.",
-        is_time_zone=True,
+        format="time_zone",
     ),
     Setting(
         "display.vim_keys",
