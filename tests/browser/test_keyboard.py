@@ -198,8 +198,9 @@ def test_the_palette_finds_pages_actions_and_conversations(demo_page: Page) -> N
     expect(demo_page).to_have_url(re.compile("/analytics"))
     expect(palette).to_have_count(0)
     demo_page.keyboard.press("Control+k")
+    expect(palette.get_by_role("textbox")).to_be_focused()
     demo_page.keyboard.type("flaky")
-    palette.get_by_role("button", name=re.compile("flaky")).first.click()
+    palette.get_by_role("button", name=re.compile(": flaky")).first.click()
     expect(demo_page).to_have_url(re.compile("/sessions/2"))
 
 

@@ -63,6 +63,7 @@ async def test_a_message_that_is_deleted_while_it_waits_is_not_answered(
     wait_until(gateway.is_up, "the gateway")
     async with LocalChatClient(socket_path()) as chat:
         await chat.send("a long one", "m1")
+        await asyncio.to_thread(wait_until, lambda: bool(model.requests), "the turn")
         await chat.send(SECRET, "m2")
         await delete(chat, "m2")
         model.release()

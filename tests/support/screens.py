@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.pilot import Pilot
+    from textual.screen import Screen
 
 SIZE = (100, 30)
 
@@ -23,6 +24,13 @@ async def wait_for(pilot: Pilot[Any], is_true: Callable[[], object]) -> None:
     while not is_true():
         assert time.monotonic() < deadline, "timed out"
         await pilot.pause(0.02)
+
+
+async def wait_for_screen(pilot: Pilot[Any], kind: type[Screen[Any]]) -> None:
+    """Wait until a screen is shown, with its widgets."""
+    await wait_for(
+        pilot, lambda: isinstance(pilot.app.screen, kind) and pilot.app.screen.is_mounted
+    )
 
 
 async def submit(pilot: Pilot[Any], text: str) -> None:

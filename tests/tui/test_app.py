@@ -31,6 +31,7 @@ from support.screens import (
     submit_and_wait,
     user_texts,
     wait_for,
+    wait_for_screen,
 )
 from support.tmux import Tmux
 from tui_gateway.turn_view import display_message
@@ -79,7 +80,7 @@ async def test_a_model_is_chosen_in_a_dialog(
     app = opened("[]")
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "/model")
-        await wait_for(pilot, lambda: isinstance(app.screen, ModelPicker))
+        await wait_for_screen(pilot, ModelPicker)
         await wait_for(pilot, lambda: bool(app.screen.query_one(OptionList).option_count))
         await pilot.press("enter")
         await wait_for(pilot, lambda: "Model set to scripted." in notice_texts(app))
@@ -119,7 +120,7 @@ async def test_an_approval_is_requested_and_applied(
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "clean")
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         await pilot.press(key)
         await wait_for(pilot, lambda: is_idle(app))
@@ -134,7 +135,7 @@ async def test_a_question_of_the_agent_is_answered(
     app = opened(f"[{{calls: [{call}]}}, {{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "drink")
-        await wait_for(pilot, lambda: isinstance(app.screen, ClarifyDialog))
+        await wait_for_screen(pilot, ClarifyDialog)
         first = app.screen
         await pilot.pause()
         await pilot.press("down", "enter")
@@ -169,7 +170,7 @@ async def test_an_interrupt_denies_an_open_approval(opened: Open, tmp_path: Path
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "clean")
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         await pilot.press("ctrl+c")
         await wait_for(pilot, lambda: is_idle(app) and not isinstance(app.screen, ApprovalDialog))
         assert (tmp_path / "old").exists()

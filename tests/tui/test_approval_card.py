@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Button, Input, Static
 
 from hermes_tui.approval_dialog import ApprovalDialog
-from support.screens import is_idle, submit, wait_for
+from support.screens import is_idle, submit, wait_for, wait_for_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def card(app: HermesApp, pilot: Pilot[Any]) -> ApprovalDialog:
     await submit(pilot, "clean")
-    await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+    await wait_for_screen(pilot, ApprovalDialog)
     await pilot.pause()
     assert isinstance(app.screen, ApprovalDialog)
     return app.screen

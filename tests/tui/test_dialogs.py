@@ -15,7 +15,7 @@ from hermes_tui.dialogs import (
     KeysDialog,
 )
 from hermes_tui.prompt import Prompt
-from support.screens import SIZE, is_idle, submit, wait_for
+from support.screens import SIZE, is_idle, submit, wait_for, wait_for_screen
 from tui_gateway.protocol import (
     ApprovalQuestion,
     ClarifyQuestion,
@@ -49,7 +49,7 @@ async def test_keys_meant_for_the_input_do_not_approve(
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "clean")
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         for _ in range(8):  # longer than the delay, without a pause
             await pilot.press("right", key)
             await pilot.pause(0.2)
@@ -70,7 +70,7 @@ async def test_what_is_typed_ahead_answers_a_question_and_chooses_nothing(
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         app._queue_event(ClarifyQuestion("Start?", ["Start with this plan"], request_id="r1"))
-        await wait_for(pilot, lambda: isinstance(app.screen, ClarifyDialog))
+        await wait_for_screen(pilot, ClarifyDialog)
         await pilot.press("enter", "enter")
         assert isinstance(app.screen, ClarifyDialog)
         await pilot.press(*"no tests")
@@ -84,7 +84,7 @@ async def test_escape_denies_at_once(opened: Open, tmp_path: Path) -> None:
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "clean")
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         await pilot.press("escape", "escape")
         await wait_for(pilot, lambda: is_idle(app))
         assert (tmp_path / "old").exists()
@@ -94,7 +94,7 @@ async def test_always_has_no_shortcut_key(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         app._queue_event(request(1))
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         screen = app.screen
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         await pilot.press("a")
@@ -113,7 +113,7 @@ async def test_the_delay_restarts_when_a_dialog_reappears(
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         app._queue_event(request(1))
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         await pilot.press("f1")
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         assert isinstance(app.screen, KeysDialog)
@@ -151,7 +151,7 @@ async def test_a_repeated_question_is_shown_once(opened: Open) -> None:
         for _ in range(2):
             app._queue_event(request(1))
         app._queue_event(ClarifyQuestion("Which?", request_id="c"))
-        await wait_for(pilot, lambda: isinstance(app.screen, ClarifyDialog))
+        await wait_for_screen(pilot, ClarifyDialog)
         assert len(app.screen_stack) == 3
 
 

@@ -26,6 +26,7 @@ from support.screens import (
     submit_and_wait,
     user_texts,
     wait_for,
+    wait_for_screen,
 )
 from tui_gateway import client
 from tui_gateway.hub import Hub
@@ -51,13 +52,13 @@ async def test_rewind_undoes_everything_after_a_message(opened: Open) -> None:
         for text in ("one", "two", "three"):
             await submit_and_wait(pilot, text)
         await pilot.press("f3")
-        await wait_for(pilot, lambda: isinstance(app.screen, RewindDialog))
+        await wait_for_screen(pilot, RewindDialog)
         await pilot.press("up", "enter")
         await wait_for(pilot, lambda: user_texts(app) == ["one"])
         assert app.query_one(Prompt).text == "two"
         await wait_for(pilot, lambda: "Rewound" in last_notice(app))
         await pilot.press("ctrl+c", "f3")
-        await wait_for(pilot, lambda: isinstance(app.screen, RewindDialog))
+        await wait_for_screen(pilot, RewindDialog)
         await pilot.press("r")
         await wait_for(pilot, lambda: user_texts(app) == ["one", "two", "three"])
         assert agent_texts(app) == ["A1", "A2", "A3"]
@@ -70,7 +71,7 @@ async def test_a_branch_is_created_and_shown_in_the_tree(opened: Open, db: Sessi
         await submit_and_wait(pilot, "two")
         first = app.conversation.session_id
         await pilot.press("f3")
-        await wait_for(pilot, lambda: isinstance(app.screen, RewindDialog))
+        await wait_for_screen(pilot, RewindDialog)
         await pilot.press("b")
         await wait_for(pilot, lambda: user_texts(app) == ["one"])
         assert app.query_one(Prompt).text == "two"
@@ -79,7 +80,7 @@ async def test_a_branch_is_created_and_shown_in_the_tree(opened: Open, db: Sessi
         assert stored_texts(app) == ["one", "A1", "other", "B2"]
         assert [row["content"] for row in db.get_messages(first)] == ["one", "A1", "two", "A2"]
         await pilot.press("f4")
-        await wait_for(pilot, lambda: isinstance(app.screen, BranchTree))
+        await wait_for_screen(pilot, BranchTree)
         tree = app.screen.query_one(Tree)
         assert len(tree.root.children) == 1
         assert "current" in str(tree.root.children[0].children[0].label)
@@ -95,7 +96,7 @@ async def test_a_conversation_is_searched_and_opened(opened: Open, db: SessionDB
     app = opened("[{say: A1}]")
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "/resume")
-        await wait_for(pilot, lambda: isinstance(app.screen, SessionPicker))
+        await wait_for_screen(pilot, SessionPicker)
         options = app.screen.query_one(OptionList)
         await wait_for(pilot, lambda: options.option_count == 2)
         await pilot.press(*"flour")
@@ -116,7 +117,7 @@ async def test_the_picker_can_be_limited_to_this_folder(
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await wait_for(pilot, lambda: isinstance(app.screen, SessionPicker))
+        await wait_for_screen(pilot, SessionPicker)
         options = app.screen.query_one(OptionList)
         await wait_for(pilot, lambda: options.option_count == 3)
         await pilot.press("f2")

@@ -20,6 +20,7 @@ from support.screens import (
     submit_and_wait,
     user_texts,
     wait_for,
+    wait_for_screen,
 )
 from tui_gateway.frames import RpcError
 
@@ -75,7 +76,7 @@ async def test_undo_restores_conversation_and_files(opened: Open, folder: Path) 
         await submit_and_wait(pilot, "first")
         await submit_and_wait(pilot, "second")
         await submit(pilot, "/undo")
-        await wait_for(pilot, lambda: isinstance(app.screen, RestoreDialog))
+        await wait_for_screen(pilot, RestoreDialog)
         files = app.screen.query_one(SelectionList)
         labels = [str(files.get_option_at_index(number).prompt) for number in range(2)]
         assert labels == ["a.txt (modified by the agent)", "b.txt (created by the agent)"]
@@ -96,9 +97,9 @@ async def test_a_file_changed_since_is_restored_only_when_selected(
         await submit_and_wait(pilot, "second")
         (folder / "a.txt").write_text("mine\n")
         await pilot.press("f3")
-        await wait_for(pilot, lambda: isinstance(app.screen, RewindDialog))
+        await wait_for_screen(pilot, RewindDialog)
         await pilot.press("enter")
-        await wait_for(pilot, lambda: isinstance(app.screen, RestoreDialog))
+        await wait_for_screen(pilot, RestoreDialog)
         assert app.screen.query_one(SelectionList).selected == [1]
         await pilot.press("f")
         await wait_for(pilot, lambda: not (folder / "b.txt").exists())
@@ -106,9 +107,9 @@ async def test_a_file_changed_since_is_restored_only_when_selected(
         assert (folder / "a.txt").read_text() == "mine\n"
         assert user_texts(app) == ["first", "second"]
         await submit(pilot, "/checkpoints")
-        await wait_for(pilot, lambda: isinstance(app.screen, CheckpointsDialog))
+        await wait_for_screen(pilot, CheckpointsDialog)
         await pilot.press("down", "enter")  # the newest is the restore
-        await wait_for(pilot, lambda: isinstance(app.screen, RestoreDialog))
+        await wait_for_screen(pilot, RestoreDialog)
         await pilot.press("space", "c", "f")  # only files are offered here
         await wait_for(pilot, lambda: (folder / "a.txt").read_text() == "one\n")
         assert user_texts(app) == ["first", "second"]
@@ -122,13 +123,13 @@ async def test_the_diff_is_shown_and_scrolls(opened: Open, folder: Path) -> None
         await submit_and_wait(pilot, "first")
         await submit_and_wait(pilot, "second")
         await submit(pilot, "/diff last")
-        await wait_for(pilot, lambda: isinstance(app.screen, DiffScreen))
+        await wait_for_screen(pilot, DiffScreen)
         text = str(app.screen.query_one(".diff Static").render())
         assert "-one\n+two\n" in text
         assert isinstance(app.focused, VerticalScroll)
         await pilot.press("escape")
         await submit(pilot, "/diff")
-        await wait_for(pilot, lambda: isinstance(app.screen, DiffScreen))
+        await wait_for_screen(pilot, DiffScreen)
         assert "-one" not in str(app.screen.query_one(".diff Static").render())
 
 

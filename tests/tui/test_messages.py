@@ -22,6 +22,7 @@ from support.screens import (
     submit,
     submit_and_wait,
     wait_for,
+    wait_for_screen,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ async def test_a_denied_call_has_no_duration(opened: Open) -> None:
     app = opened(f"[{{calls: [{call}]}}, {{say: Fine.}}]")
     async with app.run_test(size=SIZE) as pilot:
         await submit(pilot, "go")
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.2)
         await pilot.press("d")
         await wait_for(pilot, lambda: is_idle(app))

@@ -10,7 +10,7 @@ from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.dialogs import KeysDialog
 from hermes_tui.rewind import BranchTree
 from hermes_tui.session_picker import SessionPicker
-from support.screens import SIZE, submit_and_wait, wait_for
+from support.screens import SIZE, submit_and_wait, wait_for, wait_for_screen
 from tui_gateway.protocol import ApprovalQuestion, RelatedSession
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def test_delete_edits_the_search_and_confirms_before_trashing(
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await wait_for(pilot, lambda: isinstance(app.screen, SessionPicker))
+        await wait_for_screen(pilot, SessionPicker)
         options, search = app.screen.query_one(OptionList), app.screen.query_one(Input)
         await wait_for(pilot, lambda: options.option_count == 2)
         await pilot.press(*"xroses", "home", "delete")
@@ -70,7 +70,7 @@ async def test_dialogs_do_not_stack(opened: Open) -> None:
         await pilot.press("escape")
         assert len(app.screen_stack) == 1
         app._queue_event(QUESTION)
-        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await wait_for_screen(pilot, ApprovalDialog)
         await pilot.press("ctrl+r", "f3", "f4", "ctrl+g", "pageup")
         assert isinstance(app.screen, ApprovalDialog)
 
@@ -80,7 +80,7 @@ async def test_page_keys_scroll_the_topmost_dialog(opened: Open, db: SessionDB) 
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await wait_for(pilot, lambda: isinstance(app.screen, SessionPicker))
+        await wait_for_screen(pilot, SessionPicker)
         options = app.screen.query_one(OptionList)
         await wait_for(pilot, lambda: options.option_count > 50)
         await pilot.pause()
