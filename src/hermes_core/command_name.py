@@ -10,6 +10,8 @@ import os
 import re
 from typing import Final
 
+from hermes_core import paths
+
 COMMAND_VARIABLE: Final = "HERMES_COMMAND"
 DEFAULT_NAME: Final = "hermes"
 # The command in code (`hermes setup`, $(hermes …), … | hermes) and in the columns of examples.
@@ -24,6 +26,15 @@ def command_name() -> str:
     import shlex  # noqa: PLC0415 - most commands print no hint
 
     return shlex.quote(name)
+
+
+def terminal_command(*arguments: str) -> str:
+    """A command line for any terminal: it sets HERMES_HOME if that is not the default."""
+    import shlex  # noqa: PLC0415 - most commands print no hint
+
+    home = paths.hermes_home()
+    variable = "" if home == paths.default_home() else f"HERMES_HOME={shlex.quote(str(home))} "
+    return f"{variable}{command_name()} {shlex.join(arguments)}"
 
 
 def with_command_name(text: str) -> str:

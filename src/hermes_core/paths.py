@@ -20,6 +20,11 @@ def hermes_home() -> Path:
     chosen = os.environ.get("HERMES_HOME")
     if chosen:
         return _home_at(chosen) if chosen.startswith("/") else Path(chosen).expanduser().absolute()
+    return default_home()
+
+
+def default_home() -> Path:
+    """The home where HERMES_HOME is not set."""
     default = Path.home() / ".hermes"
     xdg = os.environ.get("XDG_DATA_HOME")
     if xdg and not default.exists():

@@ -25,6 +25,7 @@ def test_a_backup_is_written_listed_and_verified(
 ) -> None:
     db.create_session("talk", "cli", is_owned=False)
     db.append_message("talk", "user", "Hello")
+    db.set_session_archived("talk")
     empty = client.get("/api/backups").json()
     assert (empty["items"], empty["task"]) == ([], None)
     assert client.post("/api/backups").status_code == 202
@@ -32,7 +33,8 @@ def test_a_backup_is_written_listed_and_verified(
     [item] = client.get("/api/backups").json()["items"]
     assert (item["sessions"], item["messages"], item["with_secrets"]) == (1, 1, False)
     path = hermes_home / "backups" / item["name"]
-    assert item["restore_command"] == f"hermes restore {path}"
+    assert item["restore_command"] == f"HERMES_HOME={hermes_home} hermes restore {path}"
+    assert client.get("/api/backups").json()["sessions"] == item["sessions"]
     assert client.post(f"/api/backups/{item['name']}/verify").status_code == 202
     task = ended_task(client)
     assert (task["action"], task["error"]) == ("verify", "")

@@ -11,6 +11,7 @@ from starlette.routing import Mount
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from hermes_core import paths
 from hermes_core.errors import ConfigError
 from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.access import Access
@@ -352,6 +353,11 @@ def test_hints_name_the_command_as_the_user_types_it(
     unknown = served.client.get("/api/sessions/unknown").json()["detail"]
     assert "`./hermes sessions list`" in unknown
     change = served.client.delete("/api/settings/dashboard.hosts").json()
-    assert change["command"].startswith("./hermes dashboard confirm ")
+    assert " ./hermes dashboard confirm " in change["command"]
+    shown = served.client.get("/api/sessions/one").json()
+    assert shown["resume_command"] == (
+        f"HERMES_HOME={paths.hermes_home()} ./hermes chat --resume one"
+    )
+    monkeypatch.setattr(paths, "default_home", paths.hermes_home)
     shown = served.client.get("/api/sessions/one").json()
     assert shown["resume_command"] == "./hermes chat --resume one"

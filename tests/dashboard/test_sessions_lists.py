@@ -152,7 +152,7 @@ def test_a_session_is_found_by_prefix_and_title(db: SessionDB, client: httpx.Cli
     detail = client.get("/api/sessions/Oslo").json()
     assert detail["id"] == "20260101_aabb"
     assert detail["system_prompt"] == "be kind"
-    assert detail["resume_command"] == "hermes chat --resume 20260101_aabb"
+    assert detail["resume_command"].endswith(" hermes chat --resume 20260101_aabb")
     assert client.get("/api/sessions/20260101").status_code == 409
     assert client.get("/api/sessions/nobody").status_code == 404
 

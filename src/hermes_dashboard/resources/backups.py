@@ -6,13 +6,12 @@ something: the page only names the command.
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Final
 
 from fastapi import HTTPException
 
 from hermes_conversation.backups import FOLDER, BackgroundBackup, list_backups
-from hermes_core.command_name import command_name
+from hermes_core.command_name import terminal_command
 from hermes_dashboard.models.backups import BackupItem, BackupState, BackupTaskView
 from hermes_dashboard.models.text import Identifier, problems
 from hermes_dashboard.routes import ResourceRouter
@@ -44,7 +43,7 @@ def router(context: DashboardContext) -> ResourceRouter:
                 error=task.error,
                 is_running=task.ended_at is None,
             ),
-            sessions=context.db.session_count(),
+            sessions=sum(context.db.statistics.session_count_by_source().values()),
         )
 
     @routes.get("", response_model=BackupState, responses=problems(503))
@@ -87,5 +86,5 @@ def _item(backup: StoredBackup) -> BackupItem:
         files=None if manifest is None else len(manifest.files),
         with_secrets=manifest is not None and manifest.with_secrets,
         problem=backup.problem,
-        restore_command=f"{command_name()} restore {shlex.quote(str(backup.path))}",
+        restore_command=terminal_command("restore", str(backup.path)),
     )

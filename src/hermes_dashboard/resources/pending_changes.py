@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException, Response
 
-from hermes_core.command_name import command_name
+from hermes_core.command_name import terminal_command
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.pending_text import facts_of
 from hermes_core.pending_changes import PendingChanges
@@ -53,5 +53,5 @@ def router(context: DashboardContext) -> ResourceRouter:
 
 def change_item(change: PendingChange, config: ConfigFile) -> dict[str, Any]:
     """A change as the page shows it; the value of a secret is omitted."""
-    command = f"{command_name()} dashboard confirm {change.code}"
+    command = terminal_command("dashboard", "confirm", change.code)
     return {**facts_of(change, config), "command": command, "state": change.state}

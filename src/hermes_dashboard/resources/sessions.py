@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Query
 
-from hermes_core.command_name import command_name
+from hermes_core.command_name import terminal_command
 from hermes_core.errors import SessionNotFoundError
 from hermes_dashboard.models.session_query import PagedQuery, cursor_of, position_of
 from hermes_dashboard.models.sessions import (
@@ -116,6 +115,6 @@ def detail_of(db: SessionDB, session_id: str) -> SessionDetail:
         reasoning_tokens=listed.reasoning_tokens,
         api_call_count=listed.api_call_count,
         session_key=listed.session_key,
-        resume_command=f"{command_name()} {shlex.join(['chat', '--resume', session_id])}",
+        resume_command=terminal_command("chat", "--resume", session_id),
         rows=db.lookup.conversation_rows(session_id),
     )
