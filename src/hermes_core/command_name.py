@@ -10,8 +10,6 @@ import os
 import re
 from typing import Final
 
-from hermes_core import paths
-
 COMMAND_VARIABLE: Final = "HERMES_COMMAND"
 DEFAULT_NAME: Final = "hermes"
 # The command in code (`hermes setup`, $(hermes …), … | hermes) and in the columns of examples.
@@ -31,6 +29,8 @@ def command_name() -> str:
 def terminal_command(*arguments: str) -> str:
     """A command line for any terminal: it sets HERMES_HOME if that is not the default."""
     import shlex  # noqa: PLC0415 - most commands print no hint
+
+    from hermes_core import paths  # noqa: PLC0415 - as above
 
     home = paths.hermes_home()
     variable = "" if home == paths.default_home() else f"HERMES_HOME={shlex.quote(str(home))} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from contextlib import contextmanager
@@ -155,6 +156,23 @@ def test_a_webhook_route_is_added_changed_and_removed(visitor: Visitor) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(panel.get_by_text("No routes yet.")).to_be_visible()
     assert route_entries(ConfigFile.of_home()) == {}
+
+
+def test_several_changes_have_one_command_and_one_can_be_cancelled(page: Page) -> None:
+    changes = page.get_by_role("region", name="Changes to confirm")
+    page.goto("/settings")
+    for name in ("llm.base_url", "gateway.transcribe_url"):
+        field = page.get_by_role("textbox", name=re.compile(re.escape(name)))
+        field.fill("http://127.0.0.1:9")
+        field.press("Enter")
+        expect(changes.get_by_text(f"Setting {name}")).to_be_visible()
+    expect(changes.get_by_text("Confirm these 2 changes in a terminal")).to_be_visible()
+    expect(changes.get_by_text(re.compile(r"dashboard confirm \w{6} \w{6}$"))).to_be_visible()
+    check_look(page)
+    changes.get_by_role("button", name="Cancel the change: Setting llm.base_url").click()
+    expect(changes.get_by_role("listitem")).to_have_count(1)
+    expect(page.get_by_role("main")).to_be_focused()
+    confirm_change(page)
 
 
 def test_a_person_is_paired_and_gets_a_role(db: SessionDB, page: Page) -> None:

@@ -240,7 +240,7 @@ def test_a_plugin_confirmed_in_a_terminal_brings_its_page(with_tabs: None, page:
     expect(changes).to_contain_text("Plugin counter: not enabled → enabled")
     expect(switch).not_to_be_checked()
     expect(tabs.get_by_role("link", name="Counter")).to_have_count(0)
-    code = (changes.locator("code").last.text_content() or "").split()[-1]
+    code = (changes.get_by_text("dashboard confirm").text_content() or "").split()[-1]
     assert run_hermes("dashboard", "confirm", code, "--yes").code == 0
     expect(changes).to_contain_text("The change is in effect")
     expect(switch).to_be_checked()

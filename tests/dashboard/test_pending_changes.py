@@ -92,6 +92,22 @@ def test_a_confirmed_setting_takes_effect_and_the_page_shows_it(client: httpx.Cl
     assert (again.code, "Unknown or expired code" in again.err) == (2, True)
 
 
+def test_several_changes_are_confirmed_by_one_command(client: httpx.Client) -> None:
+    names = ("llm.base_url", "web.search_url")
+    for name in names:
+        client.put(f"/api/settings/{name}", json={"value": EVIL})
+    listed = client.get("/api/pending-changes").json()
+    codes = [each["code"] for each in listed["items"]]
+    assert listed["command"].endswith(f" hermes dashboard confirm {' '.join(codes)}")
+    refused = run_hermes("dashboard", "confirm", codes[0], "XXXXXX", "--yes")
+    assert (refused.code, ConfigFile.of_home().get(names[0])) == (2, "")
+    confirmed = run_hermes("dashboard", "confirm", *codes, "--yes")
+    assert confirmed.code == 0, confirmed.err
+    assert confirmed.out.count(f"-> {EVIL}") == 2
+    assert [ConfigFile.of_home().get(name) for name in names] == [EVIL, EVIL]
+    assert client.get("/api/pending-changes").json()["command"] == ""
+
+
 def test_a_reset_that_grants_something_waits_too(client: httpx.Client) -> None:
     ConfigFile.of_home().set("llm.base_url", EVIL)
     change = client.delete("/api/settings/llm.base_url")

@@ -237,6 +237,7 @@ class PendingChangeList(BaseModel):
     """Changes that wait for a confirmation, and those confirmed a short time ago."""
 
     items: list[PendingChangeItem]
+    command: Text = Field(description="The command that confirms all pending changes, or empty.")
 
 
 class PluginItem(BaseModel):

@@ -39,8 +39,12 @@ def router(context: DashboardContext) -> ResourceRouter:
     @routes.get("", response_model=PendingChangeList)
     def list_changes() -> dict[str, Any]:
         """Changes that wait for a confirmation, and those confirmed a short time ago."""
-        config = ConfigFile.of_home()
-        return {"items": [change_item(change, config) for change in changes.current()]}
+        config, current = ConfigFile.of_home(), changes.current()
+        codes = [change.code for change in current if change.state == "pending"]
+        return {
+            "items": [change_item(change, config) for change in current],
+            "command": confirm_command(*codes) if codes else "",
+        }
 
     @routes.delete("/{code}", status_code=204, response_class=Response, responses=problems(404))
     def cancel(code: Identifier) -> None:
@@ -53,5 +57,10 @@ def router(context: DashboardContext) -> ResourceRouter:
 
 def change_item(change: PendingChange, config: ConfigFile) -> dict[str, Any]:
     """A change as the page shows it; the value of a secret is omitted."""
-    command = terminal_command("dashboard", "confirm", change.code)
+    command = confirm_command(change.code)
     return {**facts_of(change, config), "command": command, "state": change.state}
+
+
+def confirm_command(*codes: str) -> str:
+    """The command that confirms changes."""
+    return terminal_command("dashboard", "confirm", *codes)

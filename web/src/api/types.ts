@@ -39,6 +39,7 @@ export type McpServerList = Schemas["McpServerList"];
 export type NodeView = Schemas["NodeView"];
 export type Overview = Schemas["Overview"];
 export type PendingChange = Schemas["PendingChangeItem"];
+export type PendingChangeList = Schemas["PendingChangeList"];
 export type PermissionState = Schemas["PermissionState"];
 export type PluginItem = Schemas["PluginItem"];
 export type PluginTab = Schemas["PluginTab"];

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { CircleCheck, SquareTerminal } from "lucide-react";
 import { useEffect } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
-import type { PendingChange } from "@/api/types";
+import type { PendingChange, PendingChangeList } from "@/api/types";
 import { CopyButton } from "@/components/CopyButton";
 import { useMutationRunner } from "@/components/useMutationRunner";
 import { useTexts } from "@/i18n";
@@ -11,31 +11,57 @@ import { formatDateTime } from "@/i18n/format";
 import classes from "./PendingChanges.module.css";
 
 const POLL_MS = 2000;
+const NONE: PendingChangeList = { items: [], command: "" };
 
 /** Changes that wait for a confirmation in a terminal, and those confirmed a short time ago. */
 export function PendingChanges() {
   const texts = useTexts().pendingChanges;
-  const items = usePendingChanges();
+  const { items, command } = usePendingChanges();
+  const pending = items.filter((one) => one.state === "pending");
+  const applied = items.filter((one) => one.state === "applied");
   if (items.length === 0) return null;
   return (
     <section className={classes.list} aria-label={texts.label}>
-      {items.map((item) => (
-        <Change key={item.code} change={item} />
-      ))}
+      {pending.length > 0 && (
+        <Alert
+          color="yellow"
+          variant="light"
+          role="status"
+          icon={<SquareTerminal size={20} />}
+          title={texts.pendingTitle(pending.length)}
+        >
+          <Text size="sm">{texts.run}</Text>
+          <Group gap="xs" my={4} wrap="nowrap">
+            <Code className={classes.command}>{command}</Code>
+            <CopyButton text={command} label={texts.copy} />
+          </Group>
+          <ChangeList changes={pending} />
+        </Alert>
+      )}
+      {applied.length > 0 && (
+        <Alert
+          color="green"
+          variant="light"
+          role="status"
+          icon={<CircleCheck size={20} />}
+          title={texts.appliedTitle(applied.length)}
+        >
+          <ChangeList changes={applied} />
+        </Alert>
+      )}
     </section>
   );
 }
 
 /** The changes; asked for again while one is pending, because a terminal confirms it. */
-function usePendingChanges(): PendingChange[] {
+function usePendingChanges(): PendingChangeList {
   const client = useQueryClient();
   const { data } = useQuery({
     queryKey: ["pending-changes"],
-    queryFn: () => fetchJSON<{ items: PendingChange[] }>("/api/pending-changes"),
+    queryFn: () => fetchJSON<PendingChangeList>("/api/pending-changes"),
     refetchInterval: (query) => (query.state.data?.items.some((one) => one.state === "pending") ? POLL_MS : false),
   });
-  const items = data?.items ?? [];
-  const applied = items
+  const applied = data?.items
     .filter((one) => one.state === "applied")
     .map((one) => one.code)
     .join(" ");
@@ -45,50 +71,54 @@ function usePendingChanges(): PendingChange[] {
       void client.invalidateQueries({ queryKey: [key] });
     }
   }, [applied, client]);
-  return items;
+  return data ?? NONE;
+}
+
+function ChangeList({ changes }: { changes: PendingChange[] }) {
+  return (
+    <ul className={classes.changes}>
+      {changes.map((one) => (
+        <Change key={one.code} change={one} />
+      ))}
+    </ul>
+  );
 }
 
 function Change({ change }: { change: PendingChange }) {
   const texts = useTexts().pendingChanges;
   const { run, isBusy } = useMutationRunner("pending-changes");
   const isApplied = change.state === "applied";
-  const remove = () => void run(() => sendJSON("DELETE", `/api/pending-changes/${encodeURIComponent(change.code)}`));
+  const name = texts.kinds[change.kind](change.name);
+  async function remove() {
+    const path = `/api/pending-changes/${encodeURIComponent(change.code)}`;
+    if (await run(() => sendJSON("DELETE", path))) document.getElementById("content")?.focus();
+  }
   return (
-    <Alert
-      color={isApplied ? "green" : "yellow"}
-      variant="light"
-      role="status"
-      icon={isApplied ? <CircleCheck size={20} /> : <SquareTerminal size={20} />}
-      title={isApplied ? texts.appliedTitle : texts.pendingTitle}
-    >
-      <Text size="sm" className={classes.values}>
-        {texts.kinds[change.kind](change.name)}
+    <li className={classes.change}>
+      <Text
+        size="sm"
+        className={classes.values}
+        title={isApplied ? undefined : texts.expires(formatDateTime(change.expires_at))}
+      >
+        {name}
         {": "}
-        {isApplied ? (
-          <Code>{change.new}</Code>
-        ) : (
+        {!isApplied && (
           <>
-            <Code>{change.old}</Code> → <Code>{change.new}</Code>
+            <Code>{change.old}</Code>
+            {" → "}
           </>
         )}
+        <Code>{change.new}</Code>
       </Text>
-      {!isApplied && (
-        <>
-          <Text size="sm" mt={4}>
-            {texts.run}
-          </Text>
-          <Group gap="xs" mt={4} wrap="nowrap">
-            <Code className={classes.command}>{change.command}</Code>
-            <CopyButton text={change.command} label={texts.copy} />
-          </Group>
-        </>
-      )}
-      <Group gap="sm" mt="xs">
-        <Button size="compact-xs" variant="default" loading={isBusy} onClick={remove}>
-          {isApplied ? texts.dismiss : texts.cancel}
-        </Button>
-        {!isApplied && <Text size="xs">{texts.expires(formatDateTime(change.expires_at))}</Text>}
-      </Group>
-    </Alert>
+      <Button
+        size="compact-xs"
+        variant="default"
+        loading={isBusy}
+        aria-label={isApplied ? texts.dismissOf(name) : texts.cancelOf(name)}
+        onClick={() => void remove()}
+      >
+        {isApplied ? texts.dismiss : texts.cancel}
+      </Button>
+    </li>
   );
 }

@@ -51,16 +51,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         actions, "password", "set the password for other machines", examples=examples, run=password
     )
     password_parser.add_argument("--remove", action="store_true", help="remove the password")
-    examples = "examples:\n  hermes dashboard confirm\n  hermes dashboard confirm K7QM4D\n"
+    examples = "examples:\n  hermes dashboard confirm\n  hermes dashboard confirm K7QM4D P9Y4YA\n"
     confirm_parser = add_command(
         actions,
         "confirm",
-        "apply a change that the page requested",
+        "apply changes that the page requested",
         examples=examples,
         run=confirm_change,
     )
     confirm_parser.add_argument(
-        "code", metavar="CODE", nargs="?", help="code shown on the page (omit to list changes)"
+        "codes", metavar="CODE", nargs="*", help="code shown on the page (omit to list changes)"
     )
     confirm_parser.add_argument(
         "-y", "--yes", action="store_true", help="do not ask for confirmation"

@@ -1,4 +1,4 @@
-"""`hermes dashboard confirm`: apply a change that the page requested."""
+"""`hermes dashboard confirm`: apply changes that the page requested."""
 
 from __future__ import annotations
 
@@ -44,25 +44,35 @@ TITLES: Final = {
     "mcp_server": "MCP server {name}",
     "webhook_route": "webhook route {name}",
 }
+AT_ONCE: Final = {"job", "pairing", "role"}  # running processes read these from the history
+RESTART: Final = "Applied. Restart running Hermes processes if they should use it at once."
 
 
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
-    """Show a change and apply it after a confirmation; without a code, list the changes."""
+    """Show changes and apply them after a confirmation; without a code, list the changes."""
     changes = PendingChanges(paths.hermes_home())
-    if arguments.code is None:
+    if not arguments.codes:
         return _print_list(changes, arguments, out)
-    change = changes.find(arguments.code)
-    texts = texts_of(change, ConfigFile.of_home())
-    out.text("The dashboard requests this change:")
-    out.pairs([(_title(change), f"{texts.old} -> {texts.new}")])
+    chosen = {change.code: change for change in map(changes.find, arguments.codes)}.values()
+    config = ConfigFile.of_home()
+    out.text(f"The dashboard requests {'this change' if len(chosen) == 1 else 'these changes'}:")
+    out.pairs([(_title(change), _old_and_new(change, config)) for change in chosen])
     out.flush()
-    if not confirm("Apply it?", out, is_confirmed=arguments.yes):
-        out.text("Nothing was changed. The request stays pending until it expires.")
+    question = "Apply it?" if len(chosen) == 1 else "Apply all of them?"
+    if not confirm(question, out, is_confirmed=arguments.yes):
+        out.text("Nothing was changed. A request stays pending until it expires.")
         return 1
-    _apply(change)
-    changes.mark_applied(change.code)
-    out.text("Applied. Restart running Hermes processes if they should use it at once.")
+    for change in chosen:
+        _apply(change)
+        changes.mark_applied(change.code)
+    is_used_at_once = all(change.kind in AT_ONCE for change in chosen)
+    out.text("Applied." if is_used_at_once else RESTART)
     return 0
+
+
+def _old_and_new(change: PendingChange, config: ConfigFile) -> str:
+    texts = texts_of(change, config)
+    return f"{texts.old} -> {texts.new}"
 
 
 def _apply(change: PendingChange) -> None:
@@ -144,7 +154,7 @@ def _print_list(changes: PendingChanges, arguments: argparse.Namespace, out: Com
             COLUMNS,
             [(change.code, _title(change), *texts_of(change, config)) for change in pending],
         )
-        out.hint("Apply one with `hermes dashboard confirm CODE`.")
+        out.hint("Apply them with `hermes dashboard confirm CODE …`.")
     return 0
 
 

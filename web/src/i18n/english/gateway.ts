@@ -50,7 +50,7 @@ export const gateway = {
   failed: "Failed replies",
   oldest: "oldest:",
   chats: "Chats",
-  noChats: "No messages yet. New users receive a pairing code; enter it here to approve them.",
+  noChats: "No messages yet. New users receive a pairing code; approve them under Users.",
   chat: "Chat",
   platform: "Platform",
   conversation: "Conversation",

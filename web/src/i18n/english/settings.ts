@@ -25,7 +25,7 @@ export const settings = {
   } as Record<string, string>,
   fromEnvironment: (name: string) => `Set by the environment variable ${name}. Unset it to change the value here.`,
   needsConfirmation: "a change needs confirmation in a terminal",
-  requested: (name: string, command: string) => `Requested ${name}. Confirm the change in a terminal: ${command}`,
+  requested: (name: string) => `Requested ${name}. The command to confirm it is at the top of the page.`,
   reset: "Reset to default",
   saved: (name: string) => `Saved ${name}.`,
   secretSet: "Set and hidden. Type to replace the value.",
@@ -38,8 +38,9 @@ export const settings = {
 /** Texts of changes that wait for a confirmation in a terminal. */
 export const pendingChanges = {
   label: "Changes to confirm",
-  pendingTitle: "Confirm this change in a terminal",
-  appliedTitle: "The change is in effect",
+  pendingTitle: (count: number) =>
+    count === 1 ? "Confirm this change in a terminal" : `Confirm these ${count} changes in a terminal`,
+  appliedTitle: (count: number) => (count === 1 ? "The change is in effect" : `${count} changes are in effect`),
   kinds: {
     setting: (name: string) => `Setting ${name}`,
     plugin: (name: string) => `Plugin ${name}`,
@@ -53,8 +54,10 @@ export const pendingChanges = {
   run: "Nothing has changed yet. Run this command on the machine of the dashboard:",
   expires: (time: string) => `Expires ${time}.`,
   copy: "Copy the command",
-  cancel: "Cancel the change",
+  cancel: "Cancel",
+  cancelOf: (name: string) => `Cancel the change: ${name}`,
   dismiss: "Dismiss",
+  dismissOf: (name: string) => `Dismiss: ${name}`,
 };
 
 /** Texts of the choice of a provider. */

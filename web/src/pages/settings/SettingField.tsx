@@ -39,7 +39,7 @@ export function SettingField({ item }: { item: SettingItem }) {
   const isChanged = JSON.stringify(draft) !== JSON.stringify(initialValue(item));
 
   const doneText = (answer: Answer) =>
-    "code" in answer ? texts.settings.requested(item.name, answer.command) : texts.settings.saved(item.name);
+    "code" in answer ? texts.settings.requested(item.name) : texts.settings.saved(item.name);
   /** Send a change; a refusal is shown at the field. */
   const send = async (change: () => Promise<Answer>): Promise<boolean> => {
     setBusy(true);
