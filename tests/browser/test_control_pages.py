@@ -175,13 +175,18 @@ def test_several_changes_have_one_command_and_one_can_be_cancelled(page: Page) -
     confirm_change(page)
 
 
-def test_a_person_is_paired_and_gets_a_role(db: SessionDB, page: Page) -> None:
+def test_a_person_is_paired_and_gets_a_role(db: SessionDB, visitor: Visitor, page: Page) -> None:
     code = db.pairings.request("telegram", "42", "Ada")
     assert code is not None
     page.goto("/gateway")
     users = page.get_by_role("region", name="Users")
     expect(users.get_by_text("Ada · telegram")).to_be_visible()
-    users.get_by_role("textbox", name="Pairing code: Ada").fill(code)
+    field = users.get_by_role("textbox", name="Pairing code: Ada")
+    visitor.problems.allow("status of 404")
+    field.fill("WRONG123")
+    field.press("Enter")
+    expect(field).to_have_accessible_description(re.compile("Unknown or expired code"))
+    field.fill(code)
     users.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Confirm the change for Ada in a terminal.")).to_be_visible()
     assert db.pairings.allowed() == []

@@ -1,13 +1,15 @@
 import { ActionIcon, Button, Group, Select, Table, Text, TextInput, Tooltip } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { notifications } from "@mantine/notifications";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { UserMinus } from "lucide-react";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
 import type { GatewayView, PendingChange, PersonView } from "@/api/types";
 import { DataTable } from "@/components/DataTable";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
+import { useFormRequest } from "@/components/useFormRequest";
 import { useMutationRunner } from "@/components/useMutationRunner";
 import { useTexts } from "@/i18n";
 
@@ -42,26 +44,28 @@ function PendingUser({ user }: { user: GatewayView["asking"][number] }) {
   const name = user.user_name || user.user_id;
   const [code, setCode] = useState("");
   const [role, setRole] = useState("member");
-  const { run, isBusy } = useMutationRunner("gateway", "pending-changes");
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const client = useQueryClient();
+  const { form, isBusy, problems, onSubmit } = useFormRequest(["code"]);
+  const submit = onSubmit(async () => {
     const body = { platform: user.platform, code: code.trim(), role };
-    void run(
-      () => sendJSON<PendingChange>("POST", "/api/gateway/pairings", body),
-      () => texts.requested(name),
-    ).then((isDone) => isDone && setCode(""));
-  };
+    await sendJSON<PendingChange>("POST", "/api/gateway/pairings", body);
+    notifications.show({ message: texts.requested(name) });
+    setCode("");
+    for (const key of ["gateway", "pending-changes"]) await client.invalidateQueries({ queryKey: [key] });
+  });
   return (
-    <form onSubmit={submit}>
-      <Group gap="xs" mb="xs">
+    <form ref={form} onSubmit={submit}>
+      <Group gap="xs" mb="xs" align="flex-start">
         <Text size="sm" flex="1 1 8rem">
           {name} · {user.platform}
         </Text>
         <TextInput
           size="xs"
-          w={120}
+          w={180}
+          name="code"
           aria-label={`${texts.code}: ${name}`}
           placeholder={texts.code}
+          error={problems.code ?? problems[""]}
           value={code}
           onChange={(event) => setCode(event.currentTarget.value)}
         />
