@@ -19,6 +19,7 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.portable.restore import holders_of
 from hermes_state.upkeep.health import examine
 from support.command_line import command
 from support.sample_history import CHAT, OSLO
@@ -174,6 +175,25 @@ def test_a_store_in_use_is_left_alone(
     with SessionDB() as db:
         assert db.message_count("w") == len(complete_lines(report))
     assert not list(history.glob("before-restore-*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["python3", "-I", "-c", "from hermes_cli.main import entry; entry()"], "hermes"),
+        (["/usr/bin/python3.11", "-P", "-m", "hermes_cli", "gateway", "run"], "hermes gateway run"),
+        (["/bin/sqlite3", "-readonly", "state.db"], "sqlite3"),
+        (["/opt/tool.py", "state.db"], "tool.py state.db"),
+    ],
+)
+def test_a_process_that_uses_the_store_is_named_as_it_was_started(
+    tmp_path: Path, words: list[str], name: str
+) -> None:
+    (tmp_path / "state.db").touch()
+    (tmp_path / "proc/7/fd").mkdir(parents=True)
+    (tmp_path / "proc/7/fd/3").symlink_to(tmp_path / "state.db")
+    (tmp_path / "proc/7/cmdline").write_text("".join(f"{word}\0" for word in words))
+    assert holders_of(tmp_path / "state.db", tmp_path / "proc") == [f"{name} (process 7)"]
 
 
 def test_a_reader_counts_as_use_where_processes_cannot_be_listed(

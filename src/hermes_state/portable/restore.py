@@ -7,6 +7,7 @@ replaced.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import time
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str], object]
 
 PROC_FOLDER: Final = Path("/proc")
+MAX_NAME: Final = 60
 
 
 def holders_of(store: Path, proc: Path = PROC_FOLDER) -> list[str]:
@@ -74,16 +76,20 @@ def _open_files(process: Path) -> set[str]:
 
 
 def _name_of(process: Path) -> str:
-    """The shortened command line; Python programs are named by their module or script."""
+    """The command line up to its options; Python programs are named by their module or script."""
     try:
-        arguments = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return "?"
-    names = [
-        Path(argument).name for argument in arguments if argument and not argument.startswith("-")
-    ]
-    is_python = bool(names) and names[0].startswith("python")
-    return " ".join(names[1:4] if is_python and len(names) > 1 else names[:3]) or "?"
+    if Path(words[0]).name.startswith("python"):
+        words = list(itertools.dropwhile(_is_option, words[1:])) or words
+    program = "hermes" if "hermes_cli" in words[0] else Path(words[0]).name
+    arguments = itertools.takewhile(lambda word: word and not _is_option(word), words[1:])
+    return " ".join([program, *arguments])[:MAX_NAME] or "?"
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
 
 
 WORK_PREFIX: Final = ".restore-"
