@@ -132,6 +132,25 @@ async def test_messages_wait_for_a_budget_and_are_answered_when_it_is_raised(
     assert db.paused_places.all() == []
 
 
+async def test_a_budget_that_is_set_later_applies_without_a_restart(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets_module, "REREAD_SECONDS", 0.0)
+    server = answering("[{say: one, cost: 2}, {say: two, cost: 2}, {say: three}]")
+    config = ConfigFile.of_home()
+    async with running_gateway(db, tmp_path), LocalChatClient(tmp_path / "s.sock") as chat:
+        await chat.send("first", "m1")
+        await chat.wait_for(1)
+        config.set("gateway.user_dollars_per_day", "1.5")
+        await chat.send("second", "m2")
+        assert (await chat.wait_for(2))[1] == "two"
+        await async_wait_until(lambda: db.chats.spending_of_all(today(db)) == 2.0)
+        config.path.write_text(config.path.read_text().replace("1.5", "much"))
+        await chat.send("third", "m3")
+        assert "daily budget of $1.5 is used up" in (await chat.wait_for(3))[2]
+    assert len(server.requests) == 2
+
+
 def today(db: SessionDB) -> str:
     return local_time(db.clock.now(), default_zone()).date().isoformat()
 

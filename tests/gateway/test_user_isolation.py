@@ -166,6 +166,21 @@ async def replies_to_ada(db: SessionDB, service: GatewayService, *lines: str) ->
     return outbox_texts(db)[first:]
 
 
+async def test_the_help_lists_what_its_reader_may_use(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[]")
+    async with running_gateway(db, tmp_path, config()) as service:
+        users = PlatformUsers(service)
+        for number, user in enumerate(("ada", "bob"), 1):
+            await users.send(user, "/help")
+            await async_wait_until(lambda number=number: len(outbox_texts(db)) == number)
+    owner, member = outbox_texts(db)
+    assert "/restart - " in owner
+    assert "/restart - " not in member
+    assert "/new - " in member
+
+
 async def send_as_member(db: SessionDB, folder: Path, config: GatewayConfig, *lines: str) -> None:
     async with running_gateway(db, folder, config) as service:
         for number, line in enumerate(lines):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core import time_zones
 from hermes_core.config.file import ConfigFile
+from hermes_core.errors import ConfigError
 from hermes_core.schedules.local_times import local_time, moment_of
 from hermes_state.schedules.rows import RunUsage
 
@@ -81,7 +82,7 @@ class Budgets:
 
     def __init__(self, db: SessionDB, read_limits: Callable[[], Limits], zone: ZoneInfo) -> None:
         self._db = db
-        self._read_limits = read_limits  # read again while something waits
+        self._read_limits = read_limits
         self._zone = zone
         self._limits = read_limits()
         self._read_at = time.monotonic()
@@ -93,18 +94,21 @@ class Budgets:
         return cls(db, _configured_limits, zone)
 
     @property
-    def is_limited(self) -> bool:
-        """Whether any limit is set."""
-        return any(self._limits)
+    def limits(self) -> Limits:
+        """The limits; a changed one applies after a few seconds."""
+        if time.monotonic() - self._read_at >= REREAD_SECONDS:
+            self._read_at = time.monotonic()
+            try:
+                self._limits = self._read_limits()
+            except ConfigError as error:
+                log.warning("budgets stay as they were: %s", error)
+        return self._limits
 
     def exceeded(self, user: UserKey) -> ExceededBudget | None:
         """The budget that a person has to wait for; None if there is none."""
-        if not self.is_limited:
+        if not any(self.limits):
             return None
         reason = self._reason(user, self._today())
-        if reason and time.monotonic() - self._read_at >= REREAD_SECONDS:  # it may be raised
-            self._limits, self._read_at = self._read_limits(), time.monotonic()
-            reason = self._reason(user, self._today())
         return ExceededBudget(reason, self._tomorrow()) if reason else None
 
     def _reason(self, user: UserKey, day: str) -> str:

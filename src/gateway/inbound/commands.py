@@ -16,7 +16,7 @@ from hermes_conversation.scheduled_jobs import chat_requester, remind
 from hermes_conversation.slash_commands import CommandOutcome
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseTakenError, UsageError
-from hermes_core.roles import Right, Role, may, require_command
+from hermes_core.roles import Right, Role, may, may_use, require_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,7 @@ class ChatCommands:
             "sessions": lambda: "\n".join(self._list_own(entry)) or "No conversations yet.",
             "start": lambda: "Hello. Send me a message, or /help for a list of commands.",
             "whoami": lambda: self._whoami(event),
-            "help": _help,
+            "help": lambda: _help(role),
             "remind": lambda: self._remind(event, role, uid),
             "restart": lambda: self._request_restart(event),
             "stop": lambda: "No turn is running.",
@@ -413,8 +413,10 @@ def menu_commands() -> tuple[MenuCommand, ...]:
     return (*shared, *(MenuCommand(name, text) for name, text in CHAT_COMMANDS))
 
 
-def _help() -> str:
+def _help(role: Role) -> str:
+    """The commands that a role may use."""
     return "\n".join(
         f"{f'/{command.name} {command.hint}'.rstrip()} - {command.help}"
         for command in menu_commands()
+        if may_use(role, command.name)
     )

@@ -145,7 +145,7 @@ class TurnRunner:
             conversation = self._conversations.acquire(
                 entry, source, prompt.events[-1].instructions
             )
-            if source is None or not self._budgets.is_limited:
+            if source is None or not any(self._budgets.limits):
                 return self._run(prompt, conversation, is_shared=is_shared)
             before = usage_of(self._db, conversation.session_id)
             reply = self._run(prompt, conversation, is_shared=is_shared)
