@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from hermes_cli.output import CommandOutput
 from hermes_core.errors import HermesError, OutputError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that SIGPIPE ended
 INTERRUPTED_EXIT_CODE = 130
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+NEW_OBJECTS_PER_COLLECTION: Final = 10_000  # Python's default: 700
 PRINT_OPTIONS = frozenset({"-p", "--print", "-q", "--question"})
 TUI_OPTIONS = frozenset(
     {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon", "--mode",
@@ -26,7 +28,10 @@ TUI_OPTIONS = frozenset(
 
 def entry() -> NoReturn:
     """Run the command line of this process."""
-    sys.exit(main(sys.argv[1:]))
+    gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
+    code = main(sys.argv[1:])
+    gc.freeze()  # the end of the process frees it all; nothing is left to search for cycles
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -148,6 +148,9 @@ examples:
 Run `hermes COMMAND --help` for the options of a command.
 """
 
+# argparse looks for translations of its words in up to eight files per word. There are none.
+argparse._ = str  # type: ignore[attr-defined]
+
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Formats help in the width of the terminal, at most 100 columns."""
