@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
 from hermes_state.engine import process_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from hermes_core.clock import Clock
     from hermes_core.ids import MessageIds
@@ -60,15 +60,49 @@ class HasContext(Protocol):
 class Lazy(Generic[AnyRepository]):
     """An attribute of a store whose repository is loaded and created at first use."""
 
-    def __init__(self, module: str, name: str) -> None:
+    def __init__(self, module: str, name: str, *others: str) -> None:
         self._module = module
         self._class_name = name
+        self._others = others  # repositories of the same store that it uses
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._attribute = name
 
     def __get__(self, store: HasContext, owner: type) -> AnyRepository:
         module = importlib.import_module(f"hermes_state.{self._module}")
-        repository = getattr(module, self._class_name)(store.context)
-        store.__dict__[self._attribute] = repository  # found first from now on
-        return cast("AnyRepository", repository)
+        others = (getattr(store, name) for name in self._others)
+        repository = getattr(module, self._class_name)(store.context, *others)
+        # The attribute of the instance is found first from now on.
+        return cast("AnyRepository", store.__dict__.setdefault(self._attribute, repository))
+
+
+class _StoreClass(type):
+    """The class of a store, which gets the names of hermes-agent at the first use of one."""
+
+    def __getattr__(cls, name: str) -> object:
+        _add_original_names(cls)
+        return type.__getattribute__(cls, name)
+
+    def __dir__(cls) -> Iterable[str]:
+        _add_original_names(cls)
+        return super().__dir__()
+
+
+class OriginalNamesOnUse(metaclass=_StoreClass):
+    """Stands for `facade.OriginalNames`, which needs most modules of the store."""
+
+    def __getattr__(self, name: str) -> object:
+        _add_original_names(type(self))
+        return getattr(self, name)
+
+    def __dir__(self) -> Iterable[str]:
+        _add_original_names(type(self))
+        return object.__dir__(self)
+
+
+def _add_original_names(store: type) -> None:
+    from hermes_state.facade import OriginalNames  # noqa: PLC0415 - short commands do without
+
+    for each in store.__mro__:
+        if OriginalNamesOnUse in each.__bases__:
+            each.__bases__ = (OriginalNames,)

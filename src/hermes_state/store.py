@@ -10,31 +10,13 @@ from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
-from hermes_state.delivery.boundaries import BoundaryRepository
-from hermes_state.delivery.compression_locks import CompressionLockRepository
-from hermes_state.delivery.handoffs import HandoffRepository
-from hermes_state.delivery.leases import LeaseRepository
 from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
-from hermes_state.facade import OriginalNames
-from hermes_state.ledger.repository import LedgerRepository
-from hermes_state.messages.edits import EditRepository
-from hermes_state.messages.history import ExportRepository, MessageRepository
-from hermes_state.portable.repository import PortableRepository
-from hermes_state.repository import Lazy, StoreContext
-from hermes_state.search.repository import SearchRepository
+from hermes_state.repository import Lazy, OriginalNamesOnUse, StoreContext
 from hermes_state.sessions import index
-from hermes_state.sessions.labels import TagRepository, TitleRepository
 from hermes_state.sessions.lists import ListRepository, refresh_index
-from hermes_state.sessions.lookup import LookupRepository
-from hermes_state.sessions.retention import RetentionRepository
-from hermes_state.sessions.rows import SessionRepository
-from hermes_state.sessions.trash import TrashRepository
-from hermes_state.sessions.usage import UsageRepository
 from hermes_state.store_settings import StoreSettings
 from hermes_state.upkeep.background_jobs import BackgroundJobs
-from hermes_state.upkeep.meta import MetaRepository
-from hermes_state.upkeep.statistics import StatisticsRepository
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -42,8 +24,12 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
     from hermes_state.delivery.api_requests import ApiRequestRepository
+    from hermes_state.delivery.boundaries import BoundaryRepository
     from hermes_state.delivery.chats import ChatRepository
+    from hermes_state.delivery.compression_locks import CompressionLockRepository
+    from hermes_state.delivery.handoffs import HandoffRepository
     from hermes_state.delivery.inbox import InboxRepository
+    from hermes_state.delivery.leases import LeaseRepository
     from hermes_state.delivery.nodes import NodeRepository
     from hermes_state.delivery.open_questions import OpenQuestionRepository
     from hermes_state.delivery.outbox import OutboxRepository
@@ -51,16 +37,32 @@ if TYPE_CHECKING:
     from hermes_state.delivery.paused_places import PausedPlaceRepository
     from hermes_state.delivery.people import PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
+    from hermes_state.facade import OriginalNames
     from hermes_state.files import FileRepository
     from hermes_state.imports.repository import ImportRepository
+    from hermes_state.ledger.repository import LedgerRepository
+    from hermes_state.messages.edits import EditRepository
     from hermes_state.messages.feed import FeedRepository
+    from hermes_state.messages.history import ExportRepository, MessageRepository
     from hermes_state.messages.pages import TranscriptRepository
+    from hermes_state.portable.repository import PortableRepository
     from hermes_state.repository import PurgeHook
     from hermes_state.schedules.repository import ScheduleRepository
+    from hermes_state.search.repository import SearchRepository
     from hermes_state.sessions.facets import FacetRepository
+    from hermes_state.sessions.labels import TagRepository, TitleRepository
+    from hermes_state.sessions.lookup import LookupRepository
     from hermes_state.sessions.pages import PageRepository
+    from hermes_state.sessions.retention import RetentionRepository
+    from hermes_state.sessions.rows import SessionRepository
     from hermes_state.sessions.sort_values import SortRepository
     from hermes_state.sessions.totals import TotalsRepository
+    from hermes_state.sessions.trash import TrashRepository
+    from hermes_state.sessions.usage import UsageRepository
+    from hermes_state.upkeep.meta import MetaRepository
+    from hermes_state.upkeep.statistics import StatisticsRepository
+else:
+    OriginalNames = OriginalNamesOnUse
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +103,32 @@ class SessionDB(OriginalNames):
     totals: Lazy[TotalsRepository] = Lazy("sessions.totals", "TotalsRepository")
     transcripts: Lazy[TranscriptRepository] = Lazy("messages.pages", "TranscriptRepository")
 
+    sessions: Lazy[SessionRepository] = Lazy("sessions.rows", "SessionRepository")
+    tags: Lazy[TagRepository] = Lazy("sessions.labels", "TagRepository")
+    titles: Lazy[TitleRepository] = Lazy("sessions.labels", "TitleRepository")
+    lookup: Lazy[LookupRepository] = Lazy("sessions.lookup", "LookupRepository")
+    usage: Lazy[UsageRepository] = Lazy("sessions.usage", "UsageRepository")
+    ledger: Lazy[LedgerRepository] = Lazy("ledger.repository", "LedgerRepository")
+    trash: Lazy[TrashRepository] = Lazy("sessions.trash", "TrashRepository", "ledger")
+    meta: Lazy[MetaRepository] = Lazy("upkeep.meta", "MetaRepository")
+    retention: Lazy[RetentionRepository] = Lazy(
+        "sessions.retention", "RetentionRepository", "trash", "meta"
+    )
+    messages: Lazy[MessageRepository] = Lazy("messages.history", "MessageRepository")
+    edits: Lazy[EditRepository] = Lazy("messages.edits", "EditRepository")
+    exports: Lazy[ExportRepository] = Lazy(
+        "messages.history", "ExportRepository", "messages", "lists"
+    )
+    portable: Lazy[PortableRepository] = Lazy("portable.repository", "PortableRepository", "lists")
+    search: Lazy[SearchRepository] = Lazy("search.repository", "SearchRepository")
+    statistics: Lazy[StatisticsRepository] = Lazy("upkeep.statistics", "StatisticsRepository")
+    leases: Lazy[LeaseRepository] = Lazy("delivery.leases", "LeaseRepository")
+    boundaries: Lazy[BoundaryRepository] = Lazy("delivery.boundaries", "BoundaryRepository")
+    handoffs: Lazy[HandoffRepository] = Lazy("delivery.handoffs", "HandoffRepository")
+    compression_locks: Lazy[CompressionLockRepository] = Lazy(
+        "delivery.compression_locks", "CompressionLockRepository"
+    )
+
     def __init__(
         self,
         db_path: str | Path | None = None,
@@ -128,33 +156,11 @@ class SessionDB(OriginalNames):
         self.identity = ENGINES.identity
         self.journal = self.engine.journal
         self.context = StoreContext(self.engine, self.clock, self.ids, self.identity, purge_hook)
-        self._open_repositories(self.context)
+        self.lists = ListRepository(self.context)
         self._background = BackgroundJobs(self.engine, self._keep_house)
         self._is_open = True
         if not read_only and is_recovering:
             self._recover()
-
-    def _open_repositories(self, context: StoreContext) -> None:
-        self.sessions = SessionRepository(context)
-        self.lists = ListRepository(context)
-        self.tags = TagRepository(context)
-        self.titles = TitleRepository(context)
-        self.lookup = LookupRepository(context)
-        self.usage = UsageRepository(context)
-        self.ledger = LedgerRepository(context)
-        self.trash = TrashRepository(context, self.ledger)
-        self.meta = MetaRepository(context)
-        self.retention = RetentionRepository(context, self.trash, self.meta)
-        self.messages = MessageRepository(context)
-        self.edits = EditRepository(context)
-        self.exports = ExportRepository(context, self.messages, self.lists)
-        self.portable = PortableRepository(context, self.lists)
-        self.search = SearchRepository(context)
-        self.statistics = StatisticsRepository(context)
-        self.leases = LeaseRepository(context)
-        self.boundaries = BoundaryRepository(context)
-        self.handoffs = HandoffRepository(context)
-        self.compression_locks = CompressionLockRepository(context)
 
     def _recover(self) -> None:
         """Recover the data of dead processes, and index what other programs wrote."""

@@ -19,9 +19,6 @@ from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import NotSavedError
 from hermes_core.ids import MessageIds
 from hermes_state.engine.threads import run_off_main_thread
-from hermes_state.messages import append
-from hermes_state.messages.rows import NewMessage
-from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
+    from hermes_state.messages.rows import NewMessage
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +130,8 @@ class Journal:
 
     def has_others(self) -> bool:
         """Whether another process, running or ended, has a journal."""
+        if not self._folder.is_dir():
+            return False
         return any(path != self._path for path in self._folder.glob(f"{self._prefix}-*.jsonl"))
 
     def _replay_file(self, path: Path, engine: Engine) -> int:
@@ -156,7 +156,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; the next process that opens the store replays it."""
-        run_off_main_thread(self._close)
+        if self._descriptor is not None:
+            run_off_main_thread(self._close)
 
     def _close(self) -> None:
         with self._lock:
@@ -190,6 +191,11 @@ def _encode_line(session_id: str, message: NewMessage) -> bytes:
 
 def store_lines(tx: Tx, lines: list[JournalLine]) -> None:
     """Store journaled messages; a missing session is created."""
+    # Most processes have nothing to replay, and readers do without these modules.
+    from hermes_state.messages import append  # noqa: PLC0415
+    from hermes_state.messages.rows import NewMessage  # noqa: PLC0415
+    from hermes_state.sessions import rows as sessions  # noqa: PLC0415
+
     for line in lines:
         session_id = line["session_id"]
         if not tx.value(SESSION_EXISTS, (session_id,)):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_state.engine.dialect import prefix_pattern, substring_pattern
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lineage
+from hermes_state.sessions.extras import lacks_extras, with_extras
 from hermes_state.sessions.records import (
     COLUMNS,
     ListedSession,
@@ -17,7 +18,6 @@ from hermes_state.sessions.records import (
     other_columns,
     to_session,
 )
-from hermes_state.sessions.rows import lacks_extras, with_extras
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -12,13 +12,13 @@ from hermes_state.ledger.repository import COUNTED_COLUMNS, record_change
 from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
+from hermes_state.sessions.extras import with_extras
 from hermes_state.sessions.lifecycle import Announced, Change, State
 from hermes_state.sessions.records import (
     EXTRA_COLUMNS,
     SessionRow,
     all_columns,
     other_columns,
-    parse_extra,
     to_session,
 )
 
@@ -36,13 +36,6 @@ UPSERT_EXTRA = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
     ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
 """
-# Names with a dot hold import data for the next export, not columns of a session.
-SELECT_EXTRAS = """
-    SELECT name, value FROM hermes_session_extra WHERE session_id = ? AND instr(name, '.') = 0
-"""
-SELECT_ALL_EXTRAS = (
-    "SELECT session_id, name, value FROM hermes_session_extra WHERE instr(name, '.') = 0"
-)
 
 
 def set_fact(tx: Tx, session_id: str, name: str, value: SqlValue) -> bool:
@@ -56,44 +49,6 @@ def set_fact(tx: Tx, session_id: str, name: str, value: SqlValue) -> bool:
         return False
     tx.execute(UPSERT_EXTRA, (session_id, name, value))
     return True
-
-
-def lacks_extras(reader: Reader) -> bool:
-    """Whether values of sessions are in a table of ours, because the file lacks their columns."""
-    columns = reader.columns
-    return columns.has_own_tables and not EXTRA_COLUMNS.issubset(columns.sessions)
-
-
-def with_extras(reader: Reader, sessions: list[SessionRow]) -> list[SessionRow]:
-    """The sessions with the values of columns that the file lacks."""
-    if not lacks_extras(reader):
-        return sessions
-    extras = _extras(reader, sessions)
-    if not extras:
-        return sessions
-    return [
-        SessionRow._make((session._asdict() | extras[session.id]).values())
-        if session.id in extras
-        else session
-        for session in sessions
-    ]
-
-
-def _extras(reader: Reader, sessions: list[SessionRow]) -> dict[str, dict[str, SqlValue]]:
-    if len(sessions) > 100:
-        triples = reader.rows(SELECT_ALL_EXTRAS)
-    else:
-        triples = [
-            (session.id, name, value)
-            for session in sessions
-            for name, value in reader.rows(SELECT_EXTRAS, (session.id,))
-        ]
-    missing = EXTRA_COLUMNS.difference(reader.columns.sessions)
-    extras: dict[str, dict[str, SqlValue]] = {}
-    for session_id, name, value in triples:
-        if name in missing:
-            extras.setdefault(session_id, {})[name] = parse_extra(name, value)
-    return extras
 
 
 EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
