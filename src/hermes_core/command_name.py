@@ -13,7 +13,7 @@ from typing import Final
 COMMAND_VARIABLE: Final = "HERMES_COMMAND"
 DEFAULT_NAME: Final = "hermes"
 # The command in code (`hermes setup`, $(hermes …), … | hermes) and in the columns of examples.
-_COMMAND: Final = re.compile(r"(?:(?<=`)|(?<=  )|(?<=\| )|(?<=\$\())hermes(?=[ `\n]|$)")
+_COMMAND: Final = r"(?:(?<=`)|(?<=  )|(?<=\| )|(?<=\$\())hermes(?=[ `\n]|$)"
 
 
 def command_name() -> str:
@@ -40,4 +40,4 @@ def terminal_command(*arguments: str) -> str:
 def with_command_name(text: str) -> str:
     """*text*, a message of Hermes, with its commands as the user types them."""
     name = command_name()
-    return text if name == DEFAULT_NAME else _COMMAND.sub(lambda _: name, text)
+    return text if name == DEFAULT_NAME else re.sub(_COMMAND, lambda _: name, text)

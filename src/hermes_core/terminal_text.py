@@ -7,6 +7,7 @@ is printed.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ELLIPSIS = "…"
+# No combining or wide characters: Latin letters, dashes, quotation marks and the ellipsis.
+NARROW = "[\0-\u02ff\u2010-\u2027]*"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -50,7 +53,7 @@ def one_line(text: str) -> str:
 
 def width(text: str) -> int:
     """Width of *text* in terminal cells."""
-    if text.isascii() or max(text) < "\u0300":  # no combining or wide characters
+    if text.isascii() or re.fullmatch(NARROW, text):
         return len(text)
     # A table of all wide characters; most text never needs it.
     from rich.cells import cell_len  # noqa: PLC0415

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_cli.parser import build_parser
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -27,8 +28,43 @@ def loaded_modules(code: str, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "limit"), [(["--help"], 50), (["--version"], 50), (["sessions", "list"], 225)]
+    ("arguments", "limit"), [(["--help"], 50), (["--version"], 50), (["sessions", "list"], 165)]
 )
 def test_a_short_command_loads_few_modules(history: Path, arguments: list[str], limit: int) -> None:
     assert history.exists()
     assert loaded_modules(HERMES, *arguments) - loaded_modules("pass") <= limit
+
+
+def test_a_command_collects_garbage_rarely_and_not_at_its_end() -> None:
+    script = (
+        "import atexit, gc\n"
+        "atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count()))\n"
+        "from hermes_cli.main import entry; entry()\n"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-I", "-c", script, "--version"],
+        capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+    new_objects, kept_objects = map(int, finished.stdout.splitlines()[-1].split())
+    assert new_objects > 700
+    assert kept_objects > 0
+
+
+def test_the_words_of_the_help_are_not_looked_up_in_translations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look_up(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("looked for a translation")
+
+    monkeypatch.setattr("gettext.find", look_up)
+    assert "conversations" in build_parser("sessions").format_help()
+
+
+def test_the_width_of_latin_text_needs_no_table_of_wide_characters() -> None:
+    script = (
+        "import sys; from hermes_core.terminal_text import width\n"
+        "assert width('“Zoë” — or…') == 11\n"
+        "assert 'rich' not in sys.modules\n"
+        "assert width('日本') == 4\n"
+    )
+    subprocess.run([sys.executable, "-I", "-c", script], check=True, timeout=PATIENCE_SECONDS)

@@ -69,7 +69,7 @@ def node_name() -> str:
 def start_time_of(pid: int) -> str | None:
     """Start time of a process in the system's units; None if it does not exist."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
     except OSError:
         return _start_time_without_proc(pid)
     fields = stat.rpartition(")")[2].split()
@@ -90,7 +90,7 @@ def _start_time_without_proc(pid: int) -> str | None:
 
 def _boot_id() -> str:
     path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"
+    return path.read_text("utf-8").strip() if path.exists() else "unknown"
 
 
 def _namespace() -> str:

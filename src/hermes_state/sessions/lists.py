@@ -179,6 +179,16 @@ def list_computed(
     reader: Reader, session_filter: SessionFilter, ids: Iterable[str]
 ) -> Iterator[ListedSession]:
     """The same rows for sessions that are not indexed, one by one."""
+    return (_with_preview(reader, row) for row in _computed(reader, session_filter, ids))
+
+
+def _with_preview(reader: Reader, row: ListedSession) -> ListedSession:
+    return row._replace(preview=index.first_user_text(reader, row.session.id) or "")
+
+
+def _computed(
+    reader: Reader, session_filter: SessionFilter, ids: Iterable[str]
+) -> Iterator[ListedSession]:
     sql = (
         f"SELECT {reader.prepared(listed_columns)}, {COMPUTED_LAST_ACTIVITY}"  # noqa: S608
         " FROM sessions s WHERE s.id = ?"
@@ -186,10 +196,9 @@ def list_computed(
     other_count = len(reader.prepared(other_columns))
     for session_id in ids:
         position = lineage.position_of(reader, session_id)
-        preview = index.first_user_text(reader, session_id) or ""
         for values in reader.rows(sql, (session_id,)):
             session, last_active = to_session(values, other_count), values[-1]
-            row = ListedSession(session, preview, last_active, position.root_id, position.kind)
+            row = ListedSession(session, "", last_active, position.root_id, position.kind)
             if matches(row, session_filter, position):
                 yield row
 
@@ -266,11 +275,16 @@ def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[ListedS
         rows = list_indexed(reader, from_start) if reader.columns.has_own_tables else []
         # More rows than needed: the order by activity may differ from the order by start.
         computed_limit = None if end is None else end + EXTRA_ROWS
-        rows += itertools.islice(
-            list_computed(reader, session_filter, unindexed_ids), computed_limit
+        computed = itertools.islice(
+            _computed(reader, session_filter, unindexed_ids), computed_limit
         )
+        has_preview = {row.session.id for row in rows}
+        rows += computed
         rows.sort(key=_by_activity if session_filter.by_last_active else _by_start, reverse=True)
-        rows = rows[session_filter.offset : end]
+        rows = [
+            row if row.session.id in has_preview else _with_preview(reader, row)
+            for row in rows[session_filter.offset : end]
+        ]
     shows_conversations = session_filter.project_tips and not session_filter.include_children
     return [
         row

@@ -1,6 +1,8 @@
-"""Rows of sessions, made from SQL columns by position."""
+"""Rows of sessions, made from SQL columns by position.
 
-from __future__ import annotations
+Annotations are evaluated: typing would compile each of the many that are strings, which takes
+a millisecond at every start.
+"""
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -62,7 +64,7 @@ class SessionRow(NamedTuple):
     git_repo_root: str | None
     expiry_finalized: int
     system_prompt: str | None  # None in lists
-    others: tuple[SqlValue, ...]
+    others: "tuple[SqlValue, ...]"
 
 
 COLUMNS: Final = SessionRow._fields[:-1]
@@ -141,17 +143,17 @@ class TrashedSession(NamedTuple):
     preview: str | None
 
 
-def other_columns(columns: Columns) -> tuple[str, ...]:
+def other_columns(columns: "Columns") -> tuple[str, ...]:
     """The file's columns of sessions that `SessionRow` does not name."""
     return tuple(name for name in columns.sessions if name not in SessionRow._fields)
 
 
-def listed_columns(columns: Columns) -> str:
+def listed_columns(columns: "Columns") -> str:
     """The columns of `sessions s` in a list: without the system prompt."""
     return _select(columns, "NULL")
 
 
-def all_columns(columns: Columns) -> str:
+def all_columns(columns: "Columns") -> str:
     """The columns of `sessions s`, with the system prompt."""
     prompt = "s.system_prompt"
     if columns.hashes_prompts:
@@ -160,12 +162,12 @@ def all_columns(columns: Columns) -> str:
     return _select(columns, prompt)
 
 
-def _select(columns: Columns, prompt: str) -> str:
+def _select(columns: "Columns", prompt: str) -> str:
     known = [_expression(columns, name, prompt) for name in COLUMNS]
     return ", ".join([*known, *("s." + name for name in other_columns(columns))])
 
 
-def _expression(columns: Columns, name: str, prompt: str) -> str:
+def _expression(columns: "Columns", name: str, prompt: str) -> str:
     if name == "system_prompt":
         return prompt
     if name in _COUNTS:
@@ -175,12 +177,12 @@ def _expression(columns: Columns, name: str, prompt: str) -> str:
     return "0" if name in _NUMBERS else "NULL"
 
 
-def parse_extra(name: str, value: SqlValue) -> SqlValue:
+def parse_extra(name: str, value: "SqlValue") -> "SqlValue":
     """A value of the table of extra columns, which stores text."""
     return int(value) if name in _NUMBERS and value is not None else value
 
 
-def to_session(values: tuple[SqlValue, ...], other_count: int) -> SessionRow:
+def to_session(values: "tuple[SqlValue, ...]", other_count: int) -> SessionRow:
     """A session from the columns of `all_columns` or `listed_columns`; further ones are ignored."""
     known = len(COLUMNS)
     return SessionRow._make((*values[:known], values[known : known + other_count]))

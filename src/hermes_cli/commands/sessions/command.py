@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from hermes_cli import history
 from hermes_cli.commands.sessions import browse, changes, export, import_, search, upkeep
-from hermes_cli.commands.sessions.show import show, tail
 from hermes_cli.filters import add_filters, parse_non_negative, parse_positive, session_filter
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
@@ -79,7 +78,7 @@ def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]
         "show",
         "print one conversation as a transcript",
         examples="examples:\n  hermes sessions show last\n  hermes sessions show Trip --full\n",
-        run=show,
+        run=_show,
     )
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
@@ -95,7 +94,7 @@ def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]
         "tail",
         "print the end of a conversation and follow it",
         examples="examples:\n  hermes sessions tail last -n 3\n  hermes sessions tail last -f\n",
-        run=tail,
+        run=_tail,
     )
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     parser.add_argument("-n", "--lines", dest="count", type=parse_non_negative, default=10,
@@ -103,6 +102,18 @@ def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new messages")
     parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
     parser.add_argument("--json", action="store_true", help="output one JSON object per line")
+
+
+def _show(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    from hermes_cli.commands.sessions.show import show  # noqa: PLC0415 - for this action only
+
+    return show(arguments, out)
+
+
+def _tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    from hermes_cli.commands.sessions.show import tail  # noqa: PLC0415 - for this action only
+
+    return tail(arguments, out)
 
 
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DAMAGED_ENTRY: Final = re.compile(r"malformed database schema \((\w*fts\w*)\)")
+DAMAGED_ENTRY: Final = r"malformed database schema \((\w*fts\w*)\)"
 DUPLICATES: Final = """
     SELECT rowid, sql FROM sqlite_master
     WHERE name LIKE '%fts%' AND rowid NOT IN (
@@ -48,7 +48,7 @@ BASE_CONSTRAINTS: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constrain
 
 def is_damaged(error: DriverError) -> bool:
     """Whether *error* is about a schema entry of a search index."""
-    return DAMAGED_ENTRY.search(str(error)) is not None
+    return re.search(DAMAGED_ENTRY, str(error)) is not None
 
 
 def kept_entries_path(path: Path) -> Path:

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     Columns = tuple[tuple[str, str | None], ...]
     Description = tuple[tuple[str, None, None, None, None, None, None], ...]
 
-STATEMENT_START: Final = re.compile(
-    r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*([a-z]*)", re.IGNORECASE | re.DOTALL
-)
+STATEMENT_START: Final = r"(?is)(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*([a-z]*)"
 CHANGING_KEYWORDS: Final = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 READING_KEYWORDS: Final = frozenset({"SELECT", "VALUES", "WITH"})
 
@@ -41,7 +39,10 @@ _last_insert_rowid = apsw.Connection.last_insert_rowid
 @lru_cache(2048)
 def keyword(sql: str) -> str:
     """The first word of a statement, in capitals."""
-    found = STATEMENT_START.match(sql)
+    words = sql.split(None, 1)
+    if words and words[0].isalpha():  # no comment before it: most statements
+        return words[0].upper()
+    found = re.match(STATEMENT_START, sql)
     return found.group(1).upper() if found else ""
 
 
