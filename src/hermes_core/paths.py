@@ -50,7 +50,13 @@ def state_db_path() -> Path:
 
 def config_path() -> Path:
     """The settings file, without secrets."""
-    return hermes_home() / "config.yaml"
+    return _config_in(hermes_home())
+
+
+@functools.lru_cache(maxsize=8)
+def _config_in(home: Path) -> Path:
+    """The settings file, as one object: its change is looked for many times per message."""
+    return home / "config.yaml"
 
 
 def env_path() -> Path:

@@ -6,11 +6,14 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from gateway import store_retry
+from gateway.inbound import inbox_workers
 from hermes_core.config.file import ConfigFile
 from hermes_state.engine.sqlite import writer
 from support.gateways import running_gateway
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import pytest
@@ -30,6 +33,26 @@ async def talk(path: Path, numbers: range) -> None:
             pass
         stream.write(json.dumps({"arrived": line["key"]}).encode() + b"\n")
     stream.close()
+
+
+async def test_the_inbox_is_looked_at_once_after_a_message(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    look = store_retry.read_or_none
+
+    async def read_or_none(read: Callable[[], object], step: str) -> object:
+        looks.append(step)
+        return await look(read, step)
+
+    monkeypatch.setattr(store_retry, "read_or_none", read_or_none)
+    monkeypatch.setattr(inbox_workers, "POLL_SECONDS", 60.0)
+    answering("[" + "{say: Hello.}, " * (MESSAGES + 3) + "]")
+    async with running_gateway(db, tmp_path):
+        await talk(tmp_path / "s.sock", range(2))  # the conversation is created
+        looks.clear()
+        await talk(tmp_path / "s.sock", range(2, 2 + MESSAGES))
+    assert looks.count("inbox claim") <= MESSAGES + 3
 
 
 async def test_a_message_costs_four_commits(

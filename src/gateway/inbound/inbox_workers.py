@@ -220,18 +220,32 @@ class InboxWorkers:
         while self._owners_keys and self._turns < self._max_turns + OWNER_TURNS:
             key = next(iter(self._owners_keys))
             del self._owners_keys[key]
-            claim = functools.partial(self._db.inbox.claim, key)
-            row = await store_retry.read_or_none(claim, "inbox claim")
-            if row is not None:
-                return row, True
+            is_last = not self._owners_keys and not self._command_keys
+            has_place = is_last and self._take_place(self._max_turns)
+            claimed = await self._claim_of(key, has_place=has_place)
+            if claimed is not None or has_place:
+                return claimed
         await self._claim_commands()  # also in chats whose messages wait for a budget
-        if not self._take_place(self._max_turns):
-            return None
+        has_place = self._take_place(self._max_turns)
+        return await self._claim_of("", has_place=True) if has_place else None
+
+    async def _claim_of(
+        self, owners_key: str, *, has_place: bool
+    ) -> tuple[IncomingMessage, bool] | None:
+        """Claim a message of the owner's chat, or any with a place; and which of both it is."""
+
+        def claim() -> tuple[IncomingMessage, bool] | None:
+            row = self._db.inbox.claim(owners_key) if owners_key else None
+            is_owners = row is not None
+            if row is None and has_place:
+                row = self._db.inbox.claim()
+            return None if row is None else (row, is_owners)
+
         try:
-            row = await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
+            return await store_retry.read_or_none(claim, "inbox claim")
         finally:
-            self.give_back()
-        return None if row is None else (row, False)
+            if has_place:
+                self.give_back()
 
     async def _claim_commands(self) -> None:
         """Start commands in slots of their own, while turns take all the others."""
@@ -261,8 +275,8 @@ class InboxWorkers:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._pool, self._handle_isolated, row)
         self._on_handled()
-        if is_owners:  # more may have arrived in this chat
-            self.wake(row.session_key)
+        if is_owners:  # more may have arrived in this chat; `_finished` wakes the loop
+            self._owners_keys[row.session_key] = None
 
     def _handle_isolated(self, row: IncomingMessage) -> None:
         inbox_id = row.inbox_id

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.price_entries import ALLOWED_PRICE, SECTION, OwnPrice, is_price, parse_price
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def own_prices(config: ConfigFile | None = None) -> dict[str, OwnPrice]:
 
 def own_price(model: str) -> OwnPrice | None:
     """The price of a model, if the user has set one."""
+    if not may_be_set(SECTION):
+        return None
     try:
         return own_prices().get(model)
     except ConfigError:
