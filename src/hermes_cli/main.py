@@ -141,7 +141,10 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
             arguments = original_commands.translate(arguments)
             command = arguments[0]
             is_alone = not command.startswith("-")
-    chosen = build_parser(command, is_alone=is_alone).parse_args(arguments)
+    action = next((each for each in arguments[1:] if not each.startswith("-")), "")
+    if not is_alone or "--" in arguments:
+        action = ""
+    chosen = build_parser(command, is_alone=is_alone, action=action).parse_args(arguments)
     return int(chosen.run(chosen, out))
 
 

@@ -57,7 +57,24 @@ def test_the_words_of_the_help_are_not_looked_up_in_translations(
         raise AssertionError("looked for a translation")
 
     monkeypatch.setattr("gettext.find", look_up)
-    assert "conversations" in build_parser("sessions").format_help()
+    text = build_parser("sessions").format_help()
+    assert "conversations" in text
+    assert "None" not in text  # the description of a group that has none
+
+
+@pytest.mark.parametrize(
+    ("action", "is_alone"), [("list", True), ("", False), ("lst", False), ("--all", False)]
+)
+def test_the_parser_of_the_called_action_is_built_alone(action: str, *, is_alone: bool) -> None:
+    parser = build_parser("sessions", is_alone=True, action=action)
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(["sessions", "show", "--help"])
+    assert bool(ended.value.code) is is_alone
+
+
+def test_a_command_without_actions_takes_any_word() -> None:
+    parsed = build_parser("chat", is_alone=True, action="hello").parse_args(["chat", "-q", "hello"])
+    assert parsed.question == "hello"
 
 
 def test_the_width_of_latin_text_needs_no_table_of_wide_characters() -> None:
