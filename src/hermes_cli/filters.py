@@ -1,7 +1,5 @@
 """Option types and the session filters shared by commands."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_cli.output import TableColumn
 from hermes_conversation.latest import latest_session_in
@@ -19,11 +19,31 @@ from hermes_state.store_settings import history_exists, history_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypedDict
 
     from hermes_cli.output import CommandOutput
     from hermes_state.sessions.records import ListedSession, SessionRow
 
     Change = Callable[[SessionDB, str], object]
+
+    class ListedFields(TypedDict):
+        """A listed conversation in JSON output."""
+
+        id: str
+        title: str | None
+        preview: str
+        source: str
+        model: str | None
+        started_at: float
+        last_active: float
+        ended_at: float | None
+        end_reason: str | None
+        message_count: int
+        cwd: str | None
+        archived: int
+        pinned: int
+        state: str
+
 
 COLUMNS = (
     TableColumn("id", style="cyan"),
@@ -35,25 +55,6 @@ COLUMNS = (
 )
 
 NO_HISTORY = "No conversations yet (no history at {path})."
-
-
-class ListedFields(TypedDict):
-    """A listed conversation in JSON output."""
-
-    id: str
-    title: str | None
-    preview: str
-    source: str
-    model: str | None
-    started_at: float
-    last_active: float
-    ended_at: float | None
-    end_reason: str | None
-    message_count: int
-    cwd: str | None
-    archived: int
-    pinned: int
-    state: str
 
 
 class ShownSession(Protocol):

@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite.driver import sqlite3
 
 COUNTING = (
@@ -129,3 +131,11 @@ def test_a_statement_with_a_limit_is_prepared_once() -> None:
         prepared.clear()
         connection.execute(sql, (2,)).fetchall()
     assert prepared == []
+
+
+def test_every_error_of_apsw_is_one_of_the_database() -> None:
+    classes = [each for each in vars(apsw).values() if isinstance(each, type)]
+    errors = [each for each in classes if issubclass(each, sqlite3.Error)]
+    assert len(errors) > 30
+    strangers = {each for each in errors if not issubclass(each, DriverError)}
+    assert strangers == {sqlite3.Error}

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
@@ -22,11 +22,22 @@ from hermes_state.engine.threads import run_off_main_thread
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import TypedDict
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
     from hermes_state.messages.rows import NewMessage
+
+    class JournalLine(TypedDict):
+        """A message in a journal; `words` is its preview."""
+
+        session_id: str
+        uid: str | None
+        values: dict[str, SqlValue]
+        tool_calls: int
+        words: str
+
 
 log = logging.getLogger(__name__)
 
@@ -166,16 +177,6 @@ class Journal:
                     self._path.unlink(missing_ok=True)
                 os.close(self._descriptor)
                 self._descriptor = None
-
-
-class JournalLine(TypedDict):
-    """A message in a journal; `words` is its preview."""
-
-    session_id: str
-    uid: str | None
-    values: dict[str, SqlValue]
-    tool_calls: int
-    words: str
 
 
 def _encode_line(session_id: str, message: NewMessage) -> bytes:

@@ -1,8 +1,8 @@
 """The error classes of the DB-API, as base classes of apsw's own.
 
-    Error                     apsw.Error, below hermes_state.engine.database.DriverError
-      InterfaceError
-      DatabaseError
+    Error                     apsw.Error; raised itself only for a code that apsw does not know
+      InterfaceError          also below hermes_state.engine.database.DriverError
+      DatabaseError           likewise
         DataError
         IntegrityError
         InternalError
@@ -12,6 +12,7 @@
 
 apsw raises its own class for every result code. Giving these classes the bases of the DB-API
 costs nothing per call; catching and raising again would slow down every statement and row.
+A change of the bases of `Error` would recompute all classes below it, at every start.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ class Warning(Exception):  # noqa: A001, N818 - the name in the DB-API
     """An important warning; never raised, as in the standard library."""
 
 
-class InterfaceError(Error):
+class InterfaceError(Error, database.DriverError):
     """The library was used in a wrong way."""
 
 
-class DatabaseError(Error):
+class DatabaseError(Error, database.DriverError):
     """The database reported an error."""
 
 
@@ -69,9 +70,11 @@ BASES: Final[dict[type[Error], tuple[str, ...]]] = {
     IntegrityError: ("ConstraintError", "MismatchError"),
     InternalError: ("InternalError", "NotFoundError"),
     OperationalError: (
-        "AbortError", "BusyError", "CantOpenError", "EmptyError", "ExtensionLoadingError",
-        "FullError", "IOError", "InterruptError", "LockedError", "NoMemError",
-        "PermissionsError", "ProtocolError", "ReadOnlyError", "SQLError", "SchemaChangeError",
+        "AbortError", "BusyError", "CantOpenError", "ConnectionNotClosedError", "EmptyError",
+        "ExecTraceAbort", "ExtensionLoadingError", "FullError", "IOError", "InterruptError",
+        "LockedError", "NoFTS5Error", "NoMemError", "PermissionsError", "ProtocolError",
+        "ReadOnlyError", "SQLError", "SchemaChangeError", "VFSFileClosedError",
+        "VFSNotImplementedError",
     ),
     ProgrammingError: (
         "BindingsError", "ConnectionClosedError", "CursorClosedError", "ExecutionCompleteError",
@@ -91,7 +94,6 @@ def _code_name(error: Any) -> str:
 
 
 def _set_bases() -> None:
-    Error.__bases__ = (database.DriverError,)
     for base, names in BASES.items():
         for name in names:
             getattr(apsw, name).__bases__ = (base,)
