@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -13,6 +14,9 @@ from hermes_achievements.classification import outcomes, shell_commands
 from hermes_achievements.classification.outcomes import SUCCESS_ENDINGS, classify_outcome
 from hermes_achievements.classification.shell_commands import FLAT_COMMAND, command_labels
 from hermes_achievements.classification.tool_kinds import SHELL, extension, file_label
+from hermes_achievements.metrics import fact_reader
+from hermes_achievements.metrics.fact_reader import read_facts, reference_of
+from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 
 PIECES = [
     *("pytest", "git commit", "cd /srv", "make -j 4", "grep", "sudo", "x=1", "npm run test:unit"),
@@ -139,3 +143,27 @@ def test_outcome_of_a_shell_result_equals_that_of_the_parsed_result(content: byt
 def test_common_shell_successes_are_not_parsed() -> None:
     assert outcomes._is_plain_success(b'{"output": "done", "exit_code": 0, "error": null}')
     assert not outcomes._is_plain_success(b'{"output": "done", "exit_code": 1, "error": null}')
+
+
+NOW = 1_760_000_000.0
+TIMES: Any = st.sampled_from(
+    [NOW, NOW + 1, int(NOW) + 2, 0.0, -1.0, 5e9, float("nan"), float("inf"), None, "noon", True]
+)
+
+
+@given(st.lists(TIMES, max_size=6), st.sampled_from([NOW, 0.0]))
+@example([NOW, float("nan"), NOW + 1], NOW)
+def test_times_equal_those_that_are_checked_one_by_one(times: list[Any], started: float) -> None:
+    session = ScannedSession("s", started_at=started)
+    rows = [ScannedMessage(number, "user", at) for number, at in enumerate(times, 1)]
+    facts = read_facts(session, rows, ()).facts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fact_reader, "_are_plausible", lambda _times: False)
+        assert facts == read_facts(session, rows, ()).facts
+
+
+@given(st.one_of(st.none(), st.integers(), st.binary(), st.text(st.characters())))
+@example("call_\ud800")
+def test_a_reference_is_the_checksum_of_a_text(call_id: Any) -> None:
+    is_text = isinstance(call_id, str)
+    assert reference_of(call_id) == (crc32(call_id.encode(errors="replace")) if is_text else 0)

@@ -61,9 +61,9 @@ def _is_plain_success(content: bytes) -> bool:
     """
     return (
         content.endswith(SUCCESS_ENDINGS)
-        and TRACEBACK_BYTES not in content
-        and b"\n" not in content[:EXIT_LINE_EDGE_BYTES]
-        and b"\n" not in content[-EXIT_LINE_EDGE_BYTES:]
+        and content.find(TRACEBACK_BYTES) < 0  # faster than `in`
+        and content.find(b"\n", 0, EXIT_LINE_EDGE_BYTES) < 0
+        and content.find(b"\n", -EXIT_LINE_EDGE_BYTES) < 0
     )
 
 

@@ -148,10 +148,9 @@ NAMED_FILE_KINDS: Final = {"dockerfile": "docker", "makefile": "make", "cmakelis
 def file_labels(arguments: JsonObject) -> list[str]:
     """The files of a call, each as `extension:hash of the path`."""
     result: list[str] = []
-    for key in PATH_KEYS:
-        if key not in arguments:
+    for value in map(arguments.get, PATH_KEYS):
+        if value is None:
             continue
-        value = arguments[key]
         if isinstance(value, str):
             result.append(value)
         elif isinstance(value, list):

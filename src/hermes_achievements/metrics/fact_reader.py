@@ -7,6 +7,7 @@ caches, and JSON is parsed only where a metric needs it.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import isnan
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -23,6 +24,7 @@ from hermes_achievements.classification.tool_kinds import (
 )
 from hermes_achievements.metrics.facts import (
     ASSISTANT_ROLE,
+    BY_TIME,
     CALLS_FIELD,
     ID_FIELD,
     RESULT_ROLE,
@@ -35,11 +37,10 @@ from hermes_achievements.metrics.facts import (
 from hermes_achievements.scan.history import SessionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from hermes_achievements.metrics.facts import Fact
     from hermes_achievements.scan.history import MessageColumns, ScannedSession
-    from hermes_core.json_values import JsonObject
 
 FINGERPRINT_BYTES: Final = 200  # bytes of a message in its fingerprint
 EARLIEST_PLAUSIBLE: Final = 1_420_070_400.0  # 2015
@@ -48,35 +49,13 @@ MAX_TOOL_NAME_CHARACTERS: Final = 64
 DETAILED_OPERATIONS: Final = FILE_OPERATIONS | ACTION_OPERATIONS | {SHELL, DELEGATE}
 
 
-def _result_fact(row: MessageColumns, called_tool: str = "") -> Fact:
-    row_id, _, at, content, _, tool_calls, tool_name, call_id, _, _ = row
-    name, operation = _named_tool(tool_name) if isinstance(tool_name, str) else ("", "")
-    if not name:
-        name, operation = called_tool, operation_of(called_tool)
+def _result_fact(row: MessageColumns, tool_name: object) -> Fact:
+    row_id, _, at, content, _, tool_calls, _, call_id, _, _ = row
+    tool, operation = _named_tool(tool_name if isinstance(tool_name, str) else "")
     reference = reference_of(call_id)
     fingerprint = _fingerprint(content, tool_calls, reference + 2)
     outcome = classify_outcome(content, operation)
-    return [row_id, at, RESULT_ROLE, fingerprint, name, reference, outcome]
-
-
-def _assistant_fact(row: MessageColumns) -> Fact:
-    row_id, _, at, content, _, tool_calls, _, _, _, _ = row
-    fingerprint = _fingerprint(content, tool_calls, 1)
-    return [row_id, at, ASSISTANT_ROLE, fingerprint, calls_of(tool_calls) if tool_calls else []]
-
-
-def _user_fact(row: MessageColumns) -> Fact | None:
-    row_id, _, at, content, length, tool_calls, _, _, _, is_observed = row
-    if is_observed:
-        return None
-    return [row_id, at, USER_ROLE, _fingerprint(content, tool_calls, 0), length]
-
-
-MAKERS: Final[dict[str, Callable[[MessageColumns], Fact | None]]] = {
-    "tool": _result_fact,
-    "assistant": _assistant_fact,
-    "user": _user_fact,
-}
+    return [row_id, at, RESULT_ROLE, fingerprint, tool, reference, outcome]
 
 
 def fingerprint_of(row: MessageColumns) -> int | None:
@@ -98,9 +77,12 @@ def _fingerprint(content: bytes | None, tool_calls: bytes | None, start: int) ->
 
 def reference_of(call_id: Any) -> int:
     """A number that connects a result with its call; 0 without a call ID."""
-    if not call_id or not isinstance(call_id, str):
+    try:
+        return crc32(call_id.encode())
+    except AttributeError:  # not a text
         return 0
-    return crc32(call_id.encode() if call_id.isascii() else call_id.encode(errors="replace"))
+    except UnicodeEncodeError:
+        return crc32(call_id.encode(errors="replace"))
 
 
 @lru_cache(maxsize=4096)
@@ -121,29 +103,31 @@ def calls_of(stored: bytes) -> list[list[Any]]:
     result = parse_json(stored)
     if not isinstance(result, list):
         return []
-    return [call for item in result if (call := _call(item))]
-
-
-def _call(item: Any) -> list[Any] | None:
-    if not isinstance(item, dict):
-        return None
-    function = item.get("function")
-    if not isinstance(function, dict):
-        function = item
-    name = function.get("name")
-    if not isinstance(name, str) or not name:
-        return None
-    tool, operation = _named_tool(name)
-    reference = reference_of(item.get("id") or item.get("call_id"))
-    if operation not in DETAILED_OPERATIONS:
-        return [tool, reference]
-    details = _call_details(operation, function.get("arguments"))
-    return [tool, reference, details] if details else [tool, reference]
+    calls: list[list[Any]] = []
+    for item in result:
+        if not isinstance(item, dict):
+            continue
+        function = item.get("function")
+        if not isinstance(function, dict):
+            function = item
+        name = function.get("name")
+        if not isinstance(name, str) or not name:
+            continue
+        tool, operation = _named_tool(name)
+        call: list[Any] = [tool, reference_of(item.get("id") or item.get("call_id"))]
+        if operation in DETAILED_OPERATIONS and (
+            details := _call_details(operation, function.get("arguments"))
+        ):
+            call.append(details)
+        calls.append(call)
+    return calls
 
 
 def _call_details(operation: str, stored: Any) -> list[str]:
     """The details of the arguments that metrics use."""
-    arguments = _arguments(stored)
+    arguments = parse_json(stored) if isinstance(stored, (str, bytes)) else stored
+    if not isinstance(arguments, dict):
+        arguments = {}
     if operation == SHELL:
         command = arguments.get("command") or arguments.get("cmd") or ""
         details = list(command_labels(command)) if isinstance(command, str) else []
@@ -157,11 +141,6 @@ def _call_details(operation: str, stored: Any) -> list[str]:
         return [clean_name(action.lower())] if isinstance(action, str) else []
     tasks = arguments.get("tasks")
     return [str(len(tasks))] if isinstance(tasks, list) and tasks else ["1"]
-
-
-def _arguments(stored: Any) -> JsonObject:
-    result = parse_json(stored) if isinstance(stored, (str, bytes)) else stored
-    return result if isinstance(result, dict) else {}
 
 
 class FactReader:
@@ -195,17 +174,24 @@ class FactReader:
 
     def add_rows(self, rows: Iterable[MessageColumns]) -> None:
         """Add the facts of rows; copies are skipped."""
-        add, maker_of, last_id, number = self.facts.append, MAKERS.get, self.last_id, 0
-        for number, row in enumerate(rows, 1):  # noqa: B007 - counted
-            if row[0] > last_id:  # noqa: PLR1730 - faster than max()
-                last_id = row[0]
-            role = row[1]
-            if row[8]:
+        add, last_id, number = self.facts.append, self.last_id, 0
+        for row in rows:
+            row_id, role, at, content, length, calls, tool_name, _, is_copy, is_observed = row
+            number += 1
+            if row_id > last_id:  # noqa: PLR1730 - faster than max()
+                last_id = row_id
+            if is_copy:
                 self.has_copy_marks = True
-            elif role == "tool" and not row[6]:
-                self._unnamed_results.append(row)  # the call may follow later
-            elif (make := maker_of(role)) is not None and (fact := make(row)) is not None:
-                add(fact)
+            elif role == "tool":
+                if tool_name:
+                    add(_result_fact(row, tool_name))
+                else:
+                    self._unnamed_results.append(row)  # the call may follow later
+            elif role == "assistant":
+                fingerprint = _fingerprint(content, calls, 1)
+                add([row_id, at, ASSISTANT_ROLE, fingerprint, calls_of(calls) if calls else []])
+            elif role == "user" and not is_observed:
+                add([row_id, at, USER_ROLE, _fingerprint(content, calls, 0), length])
         self.rows += number
         self.last_id = last_id
 
@@ -234,6 +220,8 @@ class FactReader:
 
 def _fix_timestamps(facts: list[Fact], started_at: float) -> None:
     """Replace implausible timestamps with that of the previous message."""
+    if _are_plausible(list(map(BY_TIME, facts))):
+        return
     last = started_at if is_plausible(started_at) else None
     if last is None:
         last = next(
@@ -246,6 +234,16 @@ def _fix_timestamps(facts: list[Fact], started_at: float) -> None:
             last = at
         else:
             fact[TIME_FIELD] = float(at) if is_plausible(at) else last
+
+
+def _are_plausible(times: list[Any]) -> bool:
+    """Whether all times are plausible numbers of the type `float`; the common case."""
+    return (
+        set(map(type, times)) == {float}
+        and min(times) >= EARLIEST_PLAUSIBLE
+        and max(times) < LATEST_PLAUSIBLE
+        and not isnan(sum(times))
+    )
 
 
 def is_plausible(at: Any) -> bool:
