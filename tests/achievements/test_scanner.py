@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from acceptance.campaign import size
 from achievements.history_builder import DAY, HOUR, HistoryBuilder
 from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.scan import scanner as scanner_module
 from hermes_achievements.scan.scanner import ScanMode, Scanner, ScanOutcome, ScanProgress
+from hermes_achievements.scan.workers import run_jobs_inline
 from hermes_core.errors import ScanBusyError
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
@@ -376,6 +378,32 @@ def test_worker_processes_give_the_same_result(builder: HistoryBuilder) -> None:
         builder.run_shell("ls")
     parallel = scanner(builder, "parallel.db", processes=2)
     assert compute_values(parallel.refresh().tally) == clean_values(builder)
+
+
+@pytest.mark.parametrize(
+    ("messages", "cores", "workers"), [(19, 8, 1), (20, 8, 2), (41, 8, 3), (200, 8, 8), (41, 1, 1)]
+)
+def test_a_worker_is_started_only_for_enough_messages(
+    builder: HistoryBuilder,
+    monkeypatch: pytest.MonkeyPatch,
+    messages: int,
+    cores: int,
+    workers: int,
+) -> None:
+    numbers: list[int] = []
+
+    def run_inline(jobs: Any, opened: Any, zone: str, number: int) -> Any:
+        numbers.append(number)
+        return run_jobs_inline(jobs, opened, zone)
+
+    monkeypatch.setattr(scanner_module, "SMALL_HISTORY_MESSAGES", 1)
+    monkeypatch.setattr(scanner_module, "WORKER_MESSAGES", 20)
+    monkeypatch.setattr(scanner_module, "count_free_cores", lambda: cores)
+    monkeypatch.setattr(scanner_module, "run_jobs", run_inline)
+    for _ in range(messages):
+        builder.send()
+    scanner(builder, processes=None).refresh()
+    assert numbers == [workers]
 
 
 def test_workers_read_new_sessions_after_an_import(builder: HistoryBuilder) -> None:

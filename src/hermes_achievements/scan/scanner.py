@@ -43,6 +43,7 @@ MAX_INLINE_SESSIONS: Final = 200  # changed sessions read in this process; more 
 SMALL_HISTORY_MESSAGES: Final = (
     4000  # smaller histories are read before a worker process has started
 )
+WORKER_MESSAGES: Final = 20_000  # per worker process; its start takes the time of 8,000
 FIRST_JOB_MESSAGES: Final = 150  # small, for an early progress report
 MAX_JOB_MESSAGES: Final = 4000
 MAX_JOB_SESSIONS: Final = 250
@@ -246,10 +247,10 @@ class Scanner:
         self, pending_sessions: list[tuple[str, int]], known_ids: set[str], *, rereads: bool
     ) -> Iterator[JobResult]:
         jobs = self._jobs(pending_sessions, known_ids, rereads=rereads)
-        is_small = sum(size for _, size in pending_sessions) <= SMALL_HISTORY_MESSAGES
-        if is_small or self._processes == 0:
+        messages = sum(size for _, size in pending_sessions)
+        if messages <= SMALL_HISTORY_MESSAGES or self._processes == 0:
             return run_jobs_inline(jobs, self._open_history, self._zone)
-        number = self._processes or count_free_cores()
+        number = self._processes or _count_workers(messages)
         return run_jobs(jobs, self._open_history, self._zone, number)
 
     def _jobs(
@@ -479,6 +480,12 @@ class _FullScanRun:
             self._reported_at, self._reported = now, self._done
             left = (now - self._started_at) / self._read_count * (self._total - self._done)
             self._report(ScanProgress(self._done, self._total, self.tally, left))
+
+
+def _count_workers(messages: int) -> int:
+    """One process, and one more for each `WORKER_MESSAGES`, as far as there are free cores."""
+    most = 1 + messages // WORKER_MESSAGES
+    return min(most, count_free_cores()) if most > 1 else 1
 
 
 def _ignore(progress: ScanProgress) -> None:
