@@ -33,6 +33,7 @@ from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 from hermes_achievements.metrics.fact_reader import fingerprint_of, read_facts
 from hermes_achievements.metrics.facts import ID_FIELD, TIME_FIELD
 from hermes_achievements.metrics.session_view import SessionView
+from hermes_achievements.metrics.tally import Contribution, compute_contribution
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 from hermes_state.engine.sqlite.driver import sqlite3
 
@@ -190,6 +191,37 @@ def test_metrics_of_any_history_equal_the_reference(
     history: reference_metrics.ReferenceHistory, zone: tzinfo
 ) -> None:
     assert differences(history, zone) == {}
+
+
+def contribution_of_events(session: SessionView) -> Contribution:
+    """The contribution of a session, from the events of every metric, one by one."""
+    days: dict[str, dict[str, int]] = {}
+    for name, count_in in COUNTS.items():
+        for fact, amount in count_in(session):
+            counts = days.setdefault(session.calendar.day(fact[TIME_FIELD]), {})
+            counts[name] = counts.get(name, 0) + amount
+    peaks = {
+        name: max(amount for _, amount in events)
+        for name, peaks_in in PEAKS.items()
+        if (events := peaks_in(session))
+    }
+    seen: dict[str, dict[str, list[Any]]] = {}
+    for name, values_in in VARIETY.items():
+        for fact, value in values_in(session):
+            appearance = [fact[TIME_FIELD], fact[ID_FIELD]]
+            seen.setdefault(name, {}).setdefault(value, appearance)
+    return Contribution(days, peaks, seen)
+
+
+@settings(max_examples=size(60, 120), deadline=None, suppress_health_check=list(HealthCheck))
+@given(history=histories(), zone=st.sampled_from(ZONES))
+def test_contributions_have_the_events_of_every_metric(
+    history: reference_metrics.ReferenceHistory, zone: tzinfo
+) -> None:
+    for row in history.sessions:
+        facts = read_facts(row, history.messages.get(row.id, []), ())
+        expected = contribution_of_events(SessionView(facts, Calendar(zone)))
+        assert compute_contribution(facts, Calendar(zone)) == expected
 
 
 @pytest.mark.parametrize("step", STEPS)
