@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from support.browsers import axe_violations
 from support.chat_browser import ask, log
+from support.daemons import daemon_connections, wait_until
 from support.model_servers import HeldServer, StepwiseServer
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def test_a_queued_message_of_a_closed_tab_returns_to_the_other_one(
     first, second = open_tabs()
     queue(first, "alpha")
     expect(queued(second)).to_have_text(re.compile("alpha"))
+    both = daemon_connections()
     first.close()
+    wait_until(lambda: daemon_connections() < both)
     second.get_by_role("button", name="Stop").click()
     expect(field(second)).to_have_value("alpha")
 

@@ -115,7 +115,7 @@ def test_a_job_is_requested_paused_and_deleted(visitor: Visitor, db: SessionDB) 
     form.get_by_role("button", name="Request the job").click()
     changes = page.get_by_role("region", name="Changes to confirm")
     expect(changes).to_contain_text("daily 8:00: Read the news")
-    code = (changes.locator("code").last.text_content() or "").split()[-1]
+    code = (changes.get_by_text("dashboard confirm").text_content() or "").split()[-1]
     assert run_hermes("dashboard", "confirm", code, "--yes").code == 0
     job = page.get_by_role("region", name="Read the news")
     expect(job.get_by_text("active")).to_be_visible()

@@ -120,16 +120,6 @@ def test_the_gateway_is_started_and_stopped_on_the_page(
     assert status.running_pid() is None
 
 
-def test_a_wrong_code_is_rejected_with_a_message(db: SessionDB, visitor: Visitor) -> None:
-    visitor.problems.allow("status of 404")
-    db.pairings.request("telegram", "42", "Ada")
-    page = visitor.open("/gateway")
-    page.get_by_role("textbox", name="Pairing code: Ada").fill("WRONGONE")
-    page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("alert").filter(has_text="code")).to_be_visible()
-    assert not db.pairings.allowed()
-
-
 def test_a_boundary_is_delivered_again(db: SessionDB, page: Page) -> None:
     db.create_session("talk", "cli", is_owned=False)
     db.append_message("talk", "user", "Goodbye")

@@ -210,7 +210,7 @@ def test_a_conversation_is_renamed_tagged_exported_and_deleted(
     session_with_tools: SessionDB, page: Page, tmp_path: Path
 ) -> None:
     page.goto("/sessions/work")
-    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("button", name="Rename", exact=True).click()
     page.get_by_role("textbox", name="Title").fill("A red dot")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="A red dot")).to_be_visible()

@@ -7,7 +7,9 @@ import json
 import os
 import queue
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,10 +23,11 @@ from tui_gateway.protocol import ConnectionLost, payload_of, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from support.fork_server import ForkedProcess
     from tui_gateway.protocol import ClientEvent
+
+ESTABLISHED, CLOSE_WAIT = "01", "08"  # states in /proc/net/tcp
 
 
 @contextlib.contextmanager
@@ -46,6 +49,15 @@ def stopping_daemon(*, has_own_interpreter: bool = False) -> Iterator[None]:
                 os.kill(record.pid, signal.SIGTERM)
                 wait_until(lambda: DAEMON.find() is None)
             processes.wait()
+
+
+def daemon_connections() -> int:
+    """The number of clients that the daemon has not given up."""
+    record = DAEMON.find()
+    assert record is not None
+    port = f":{urlsplit(record.url).port:04X}"
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines())
+    return sum(row[1].endswith(port) and row[3] in {ESTABLISHED, CLOSE_WAIT} for row in rows)
 
 
 class ForkedBackgroundProcesses:
