@@ -11,9 +11,10 @@ from playwright.sync_api import expect
 from support.browsers import axe_violations
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from hermes_state import SessionDB
+    from support.browsers import Visitor
 
 # Notes what each control is when it gets the focus.
 NOTE_FOCUS = """() => {
@@ -202,6 +203,25 @@ def test_the_palette_finds_pages_actions_and_conversations(demo_page: Page) -> N
     demo_page.keyboard.type("flaky")
     palette.get_by_role("button", name=re.compile(": flaky")).first.click()
     expect(demo_page).to_have_url(re.compile("/sessions/2"))
+
+
+def test_what_is_typed_before_the_palette_has_loaded_is_not_lost(new_visitor: Visitor) -> None:
+    page = new_visitor.open("/sessions")
+    expect(page.get_by_role("heading", name="Sessions").first).to_be_visible()
+    held: list[Route] = []
+    page.route("**/CommandPalette*.js", lambda route: held.append(route))  # noqa: PLW0108
+    with page.expect_request("**/CommandPalette*.js"):
+        page.keyboard.press("Control+k")
+    page.keyboard.type("analy")
+    held[0].continue_()
+    field = page.get_by_role("dialog", name="Command palette").get_by_role("textbox")
+    expect(field).to_be_focused()
+    page.keyboard.type("tics")
+    expect(field).to_have_value("analytics")
+    page.keyboard.press("Escape")
+    expect(field).to_have_count(0)
+    page.keyboard.press("/")  # a shortcut again
+    expect(page.get_by_role("searchbox", name="Search all messages")).to_be_focused()
 
 
 def test_g_and_a_letter_lead_to_every_page(demo_page: Page) -> None:

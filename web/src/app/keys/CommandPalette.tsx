@@ -22,6 +22,8 @@ const MAX_CONVERSATIONS = 8;
 interface Props {
   /** Changes whenever the palette is asked for. */
   request: number;
+  /** What was typed before the field had the focus. */
+  earlyText: string;
   tabs: readonly Tab[];
   onHelp: () => void;
 }
@@ -34,7 +36,7 @@ interface Command {
 }
 
 /** The command palette: pages, actions and conversations. */
-export default function CommandPalette({ request, tabs, onHelp }: Props) {
+export default function CommandPalette({ request, earlyText, tabs, onHelp }: Props) {
   const texts = useTexts().keys;
   const [query, setQuery] = useState("");
   const navigate = useNavigate();
@@ -43,6 +45,9 @@ export default function CommandPalette({ request, tabs, onHelp }: Props) {
   useEffect(() => {
     if (request) spotlight.open();
   }, [request]);
+  useEffect(() => {
+    if (earlyText) setQuery(earlyText);
+  }, [earlyText]);
 
   const words = query.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const matching = (list: Command[]) =>

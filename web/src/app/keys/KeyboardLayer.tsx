@@ -7,6 +7,7 @@ import { useTexts } from "@/i18n";
 import { builtInTabs, orderTabs } from "../tabs";
 import classes from "./Keys.module.css";
 import { pageKeys } from "./pageKeys";
+import { useEarlyText } from "./useEarlyText";
 import { useGlobalKeys } from "./useGlobalKeys";
 
 // Both are loaded when they are first asked for.
@@ -22,6 +23,7 @@ export function KeyboardLayer({ children }: { children: ReactNode }) {
   const tabs = useMemo(() => orderTabs(builtInTabs(texts.pages), plugins), [texts, plugins]);
   const pages = useMemo(() => pageKeys(tabs), [tabs]);
   const [request, setRequest] = useState(0);
+  const earlyText = useEarlyText(request);
   const [isHelpOpen, help] = useDisclosure(false);
   const [isOn, setOn] = useLocalStorage({ key: "hermes.keys", defaultValue: true, getInitialValueInEffect: false });
   const openPalette = useCallback(() => setRequest((count) => count + 1), []);
@@ -30,7 +32,7 @@ export function KeyboardLayer({ children }: { children: ReactNode }) {
     <PaletteContext value={openPalette}>
       {children}
       <Suspense fallback={null}>
-        {request > 0 && <CommandPalette request={request} tabs={tabs} onHelp={help.open} />}
+        {request > 0 && <CommandPalette request={request} earlyText={earlyText} tabs={tabs} onHelp={help.open} />}
         {isHelpOpen && <KeyHelp isOpen onClose={help.close} pages={pages} isOn={isOn} onSwitch={setOn} />}
       </Suspense>
     </PaletteContext>
