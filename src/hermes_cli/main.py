@@ -141,8 +141,8 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
             arguments = original_commands.translate(arguments)
             command = arguments[0]
             is_alone = not command.startswith("-")
-    action = next((each for each in arguments[1:] if not each.startswith("-")), "")
-    if not is_alone or "--" in arguments:
+    action = arguments[1] if is_alone and len(arguments) > 1 else ""
+    if action.startswith("-"):  # of the command, such as `--help`, which lists all actions
         action = ""
     chosen = build_parser(command, is_alone=is_alone, action=action).parse_args(arguments)
     return int(chosen.run(chosen, out))

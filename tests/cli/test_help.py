@@ -115,6 +115,16 @@ def test_listing_imports_nothing_heavy(history: Path) -> None:
     assert not modules & {"ruamel", "asyncio", "hypothesis", "importlib_metadata", "email"}
 
 
+def test_help_before_an_action_lists_all_actions(hermes: Hermes) -> None:
+    assert hermes("models", "--help", "use").out == hermes("models", "--help").out
+
+
+def test_the_value_of_an_option_is_not_taken_for_the_action(hermes: Hermes) -> None:
+    result = hermes("dashboard", "--host", "password", "confirm", "--help")
+    assert (result.code, result.err) == (0, "")
+    assert "dashboard confirm" in result.out
+
+
 def test_version(hermes: Hermes) -> None:
     result = hermes("--version")
     assert (result.code, result.out, result.err) == (0, f"hermes {__version__}\n", "")
