@@ -91,6 +91,12 @@ class _StoreClass(type):
 class OriginalNamesOnUse(metaclass=_StoreClass):
     """Stands for `facade.OriginalNames`, which needs most modules of the store."""
 
+    def __init_subclass__(cls, **options: object) -> None:
+        """Load the names for a subclass of a store: `super()` asks no `__getattr__`."""
+        super().__init_subclass__(**options)
+        if OriginalNamesOnUse not in cls.__bases__:
+            _add_original_names(cls)
+
     def __getattr__(self, name: str) -> object:
         _add_original_names(type(self))
         return getattr(self, name)

@@ -31,6 +31,8 @@ FIRST_USES = [
     "assert 'get_session' in dir(db)",
     "assert not hasattr(SessionDB, 'nonsense') and not hasattr(db, 'nonsense')",
     "class Own(SessionDB): pass\nassert Own.get_session is SessionDB.get_session",
+    "class Own(SessionDB): get = classmethod(lambda cls: super(Own, cls).get_session)\nOwn.get()",
+    "class Own(SessionDB): __getattr__ = None\nassert Own.__new__(Own).get_session",
 ]
 
 if TYPE_CHECKING:
