@@ -184,6 +184,7 @@ def test_a_store_in_use_is_left_alone(
         (["/usr/bin/python3.11", "-P", "-m", "hermes_cli", "gateway", "run"], "hermes gateway run"),
         (["/bin/sqlite3", "-readonly", "state.db"], "sqlite3"),
         (["/opt/tool.py", "state.db"], "tool.py state.db"),
+        (["/usr/bin/python3", "-i"], "python3"),
     ],
 )
 def test_a_process_that_uses_the_store_is_named_as_it_was_started(

@@ -78,9 +78,10 @@ def _open_files(process: Path) -> set[str]:
 def _name_of(process: Path) -> str:
     """The command line up to its options; Python programs are named by their module or script."""
     try:
-        words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        text = (process / "cmdline").read_bytes().decode(errors="replace")
     except OSError:
         return "?"
+    words = text.removesuffix("\0").split("\0")
     if Path(words[0]).name.startswith("python"):
         words = list(itertools.dropwhile(_is_option, words[1:])) or words
     program = "hermes" if "hermes_cli" in words[0] else Path(words[0]).name
