@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABCMeta
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from hermes_state.engine import process_identity
@@ -76,7 +77,7 @@ class Lazy(Generic[AnyRepository]):
         return cast("AnyRepository", store.__dict__.setdefault(self._attribute, repository))
 
 
-class _StoreClass(type):
+class _StoreClass(ABCMeta):  # so that a subclass may have an abstract base too
     """The class of a store, which gets the names of hermes-agent at the first use of one."""
 
     def __getattr__(cls, name: str) -> object:

@@ -32,6 +32,7 @@ FIRST_USES = [
     "assert not hasattr(SessionDB, 'nonsense') and not hasattr(db, 'nonsense')",
     "class Own(SessionDB): pass\nassert Own.get_session is SessionDB.get_session",
     "class Own(SessionDB): get = classmethod(lambda cls: super(Own, cls).get_session)\nOwn.get()",
+    "from abc import ABC\nclass Own(SessionDB, ABC): pass\nassert Own.get_session",
     "class Own(SessionDB): __getattr__ = None\nassert Own.__new__(Own).get_session",
 ]
 
