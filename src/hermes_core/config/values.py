@@ -173,7 +173,10 @@ def _str(raw: object) -> str | None:
 def _formatted(setting: Setting, raw: object) -> str | None:
     if setting.format == "time_zone":
         return _time_zone(raw)
-    text = (_str(raw) or "").strip()
+    text = _str(raw)
+    if text is None:
+        return None
+    text = text.strip()
     is_valid = not text or FORMATS[setting.format][0].fullmatch(text) is not None
     return text if is_valid and not _has_password(setting, text) else None
 
