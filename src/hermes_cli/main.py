@@ -29,9 +29,18 @@ TUI_OPTIONS = frozenset(
 def entry() -> NoReturn:
     """Run the command line of this process."""
     gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
+    _open_missing_streams()
     code = main(sys.argv[1:])
     gc.freeze()  # the end of the process frees it all; nothing is left to search for cycles
     sys.exit(code)
+
+
+def _open_missing_streams() -> None:
+    """Open the null device for closed standard streams, whose numbers other files would get."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - a number
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -217,6 +217,16 @@ def test_stored_escape_sequences_never_reach_the_terminal(hermes: Hermes) -> Non
 
 
 @pytest.mark.usefixtures("history")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_not_an_error(closed: str) -> None:
+    script = f'exec "$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *command("sessions", "list")], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.usefixtures("history")
 def test_a_closed_pipe_is_not_an_error() -> None:
     with SessionDB() as db:
         for number in range(400):
