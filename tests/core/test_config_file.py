@@ -123,7 +123,17 @@ def test_a_url_in_the_file_that_is_no_text_is_an_error(config, home, written):
         config.get("store.url")
 
 
-@pytest.mark.parametrize("text", ["localhost:11434/v1", "ftp://a.example", "http://", "http://a b"])
+NO_URLS = [
+    "localhost:11434/v1",
+    "ftp://a.example",
+    "http://",
+    "http://a b",
+    "http://[::1",
+    "http://a:b",
+]
+
+
+@pytest.mark.parametrize("text", NO_URLS)
 def test_a_text_that_is_no_url_is_refused_with_an_explanation(config, home, text):
     with pytest.raises(ConfigError) as refused:
         config.set("llm.base_url", text)
@@ -131,6 +141,20 @@ def test_a_text_that_is_no_url_is_refused_with_an_explanation(config, home, text
     assert str(refused.value) == f"llm.base_url is {text!r}; {expected}"
     config.set("llm.base_url", "http://127.0.0.1:11434/v1")
     config.set("llm.base_url", "")
+
+
+@pytest.mark.parametrize("url", ["HTTP://[::1]:8080/v1", "https://a:b@c.example?d=e"])
+def test_unusual_urls_are_accepted(config, url):
+    assert config.set("llm.base_url", f" {url} ") == url
+
+
+@pytest.mark.parametrize("name", ["llm.base_url", "store.url"])
+@pytest.mark.parametrize("value", ["[a, b]", "{a: b}", "true"])
+def test_a_url_in_the_file_that_is_no_text_is_an_error_and_not_empty(home, name, value):
+    section, _, key = name.partition(".")
+    write(home, f"{section}:\n  {key}: {value}\n")
+    with pytest.raises(ConfigError, match="it must be"):
+        reopened(home).get(name)
 
 
 def test_unset_restores_the_default(config, home):

@@ -19,14 +19,11 @@ if TYPE_CHECKING:
     from hermes_core.config.schema import Setting, Value
 
 PASSWORD_IN_URL = re.compile(r"://[^/@]*:[^/@]*@|\bpassword\s*=", re.IGNORECASE)
+DATABASE_URL = re.compile(r"(postgres(ql)?://|[a-z_]+=\S).*")
 FORMATS = {
-    "url": (
-        re.compile(r"https?://[^\s/?#]+\S*", re.IGNORECASE),
-        "a URL that starts with http:// or https://",
-    ),
+    "url": "a URL that starts with http:// or https://",
     "database_url": (
-        re.compile(r"(postgres(ql)?://|[a-z_]+=\S).*"),
-        "postgresql://USER@HOST/DATABASE or service=NAME; the password is store.password",
+        "postgresql://USER@HOST/DATABASE or service=NAME; the password is store.password"
     ),
 }
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
@@ -75,7 +72,7 @@ def describe_allowed(setting: Setting) -> str:
     if setting.format == "time_zone":
         return "a time zone such as Europe/Berlin or UTC, or empty for the system's"
     if setting.format:
-        return FORMATS[setting.format][1]
+        return FORMATS[setting.format]
     noun = {
         "bool": "true or false",
         "int": "a whole number",
@@ -174,11 +171,24 @@ def _formatted(setting: Setting, raw: object) -> str | None:
     if setting.format == "time_zone":
         return _time_zone(raw)
     text = _str(raw)
-    if text is None:
-        return None
-    text = text.strip()
-    is_valid = not text or FORMATS[setting.format][0].fullmatch(text) is not None
-    return text if is_valid and not _has_password(setting, text) else None
+    if not text or not (text := text.strip()):
+        return text
+    if setting.format == "url":
+        return text if _is_url(text) else None
+    is_database = DATABASE_URL.fullmatch(text) is not None
+    return text if is_database and not _has_password(setting, text) else None
+
+
+def _is_url(text: str) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415 - most have no such setting
+
+    try:
+        parts = urlsplit(text)
+        port = parts.port  # ValueError if it is no number
+    except ValueError:
+        return False
+    has_host = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0
+    return has_host and len(text.split()) == 1
 
 
 def _time_zone(raw: object) -> str | None:
