@@ -188,6 +188,23 @@ def test_a_code_that_was_used_meanwhile_is_refused(db: SessionDB, client: httpx.
     assert db.pairings.allowed() == []
 
 
+def test_a_change_that_cannot_be_applied_does_not_keep_the_others_waiting(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    code = db.pairings.request("telegram", "42", "Ada")
+    assert code is not None
+    client.post("/api/gateway/pairings", json={"platform": "telegram", "code": code})
+    assert db.pairings.approve("telegram", code) is not None
+    client.put("/api/settings/llm.base_url", json={"value": "https://a.example/v1"})
+    codes = [each["code"] for each in client.get("/api/pending-changes").json()["items"]]
+    confirmed = run_hermes("dashboard", "confirm", *codes, "--yes")
+    assert (confirmed.code, "has expired or was used" in confirmed.err) == (2, True)
+    assert "Applied 1 of 2 changes." in confirmed.out
+    assert ConfigFile.of_home().get("llm.base_url") == "https://a.example/v1"
+    states = [each["state"] for each in client.get("/api/pending-changes").json()["items"]]
+    assert states == ["pending", "applied"]
+
+
 def test_a_pairing_code_requests_access_and_guessing_is_locked(
     db: SessionDB, client: httpx.Client
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import stat
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes_plugin_host as plugin_host
+from hermes_cli.commands.dashboard import confirm
+from hermes_cli.output import CommandOutput
 from hermes_core.clock import ManualClock
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -106,6 +109,20 @@ def test_several_changes_are_confirmed_by_one_command(client: httpx.Client) -> N
     assert confirmed.out.count(f"-> {EVIL}") == 2
     assert [ConfigFile.of_home().get(name) for name in names] == [EVIL, EVIL]
     assert client.get("/api/pending-changes").json()["command"] == ""
+
+
+def test_a_change_cancelled_while_the_terminal_asks_is_not_applied(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = client.put("/api/settings/llm.base_url", json={"value": EVIL}).json()["code"]
+
+    def cancel(*_arguments: object, **_options: object) -> bool:
+        return client.delete(f"/api/pending-changes/{code}").status_code == 204
+
+    monkeypatch.setattr(confirm, "confirm", cancel)
+    with pytest.raises(UsageError, match="Unknown or expired code"):
+        confirm.run(argparse.Namespace(codes=[code], yes=False, json=False), CommandOutput())
+    assert ConfigFile.of_home().get("llm.base_url") == ""
 
 
 def test_a_reset_that_grants_something_waits_too(client: httpx.Client) -> None:

@@ -14,7 +14,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.pending_text import facts_of, texts_of
 from hermes_core.config.platform_options import PlatformOptions
 from hermes_core.config.webhook_routes import write_route
-from hermes_core.errors import UsageError
+from hermes_core.errors import HermesError, UsageError
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedRole, RequestedRoute, RequestedServer
 from hermes_core.roles import Role
@@ -45,6 +45,7 @@ TITLES: Final = {
     "webhook_route": "webhook route {name}",
 }
 AT_ONCE: Final = {"job", "pairing", "role"}  # running processes read these from the history
+UNCHANGED: Final = "Nothing was changed. A request stays pending until it expires."
 RESTART: Final = "Applied. Restart running Hermes processes if they should use it at once."
 
 
@@ -60,11 +61,14 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     out.flush()
     question = "Apply it?" if len(chosen) == 1 else "Apply all of them?"
     if not confirm(question, out, is_confirmed=arguments.yes):
-        out.text("Nothing was changed. A request stays pending until it expires.")
+        out.text(UNCHANGED)
         return 1
-    for change in chosen:
-        _apply(change)
-        changes.mark_applied(change.code)
+    problems = {change: _apply_pending(changes, change) for change in chosen}
+    failed = [f"{_title(change)}: {problem}" for change, problem in problems.items() if problem]
+    if failed:
+        applied = len(problems) - len(failed)
+        out.text(f"Applied {applied} of {len(problems)} changes." if applied else UNCHANGED)
+        raise UsageError("\n".join(failed))
     is_used_at_once = all(change.kind in AT_ONCE for change in chosen)
     out.text("Applied." if is_used_at_once else RESTART)
     return 0
@@ -73,6 +77,16 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def _old_and_new(change: PendingChange, config: ConfigFile) -> str:
     texts = texts_of(change, config)
     return f"{texts.old} -> {texts.new}"
+
+
+def _apply_pending(changes: PendingChanges, change: PendingChange) -> str:
+    """Apply a change that still waits; why that is not possible, or an empty text."""
+    try:
+        _apply(changes.find(change.code))
+    except HermesError as error:
+        return str(error)
+    changes.mark_applied(change.code)
+    return ""
 
 
 def _apply(change: PendingChange) -> None:
