@@ -313,6 +313,7 @@ def test_the_working_folder_is_shown_and_can_be_chosen(
     expect(button).to_have_text("owner")
     button.click()
     dialog = page.get_by_role("dialog", name="Choose the working folder")
+    expect(dialog.get_by_role("button", name="Close", exact=True)).to_be_visible()
     path = dialog.get_by_role("textbox", name="Folder on the machine")
     for wrong, answer in (("/", "contains the home folder"), ("/no/such", "is not a folder")):
         path.fill(wrong)

@@ -280,6 +280,7 @@ def test_shift_click_selects_a_range(priced_sessions: SessionDB, page: Page) -> 
 def test_the_choice_of_columns_is_kept(priced_sessions: SessionDB, page: Page) -> None:
     page.goto("/sessions")
     page.get_by_role("button", name="Choose columns").click()
+    expect(page.get_by_role("dialog", name="Choose columns")).to_be_visible()
     for name in ("Folder", "Branch", "Tool errors"):
         page.get_by_role("checkbox", name=name, exact=True).check()
     page.get_by_role("checkbox", name="Model", exact=True).uncheck()

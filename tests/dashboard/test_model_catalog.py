@@ -69,6 +69,7 @@ def test_a_price_is_changed_and_odd_names_are_kept(client: httpx.Client) -> None
         {"input": -1, "output": 1},
         {"input": 1},
         {"input": 1, "output": 1e12},
+        {"input": 1, "output": 10**400},
         {"input": "x", "output": 1},
         {"model": "", "input": 1, "output": 1},
         {"model": "a\nb", "input": 1, "output": 1},

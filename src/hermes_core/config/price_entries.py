@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final, NamedTuple
 
 SECTION: Final = "prices"
@@ -23,10 +22,7 @@ class OwnPrice(NamedTuple):
 def is_price(value: object) -> bool:
     """Whether a value can be used as a price."""
     return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and 0 <= value <= MAX_PRICE
+        isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MAX_PRICE
     )
 
 

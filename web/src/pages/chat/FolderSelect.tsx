@@ -20,7 +20,8 @@ interface Props {
 
 /** The working folder of the conversation, and a dialog to choose another one. */
 export function FolderSelect({ value, onChoose, isDisabled }: Props) {
-  const texts = useTexts().chat.folder;
+  const { chat, general } = useTexts();
+  const texts = chat.folder;
   const [isOpen, dialog] = useDisclosure(false);
   const { data } = useQuery({
     queryKey: ["workspaces"],
@@ -43,7 +44,12 @@ export function FolderSelect({ value, onChoose, isDisabled }: Props) {
           {lastName(current)}
         </Button>
       </Tooltip>
-      <Modal opened={isOpen} onClose={dialog.close} title={texts.title}>
+      <Modal
+        opened={isOpen}
+        onClose={dialog.close}
+        title={texts.title}
+        closeButtonProps={{ "aria-label": general.close }}
+      >
         {isOpen && <FolderForm current={current} folders={data} onChoose={onChoose} onDone={dialog.close} />}
       </Modal>
     </>

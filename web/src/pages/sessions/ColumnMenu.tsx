@@ -30,7 +30,7 @@ export function ColumnMenu({ chosen, onChange }: Props) {
           </ActionIcon>
         </Tooltip>
       </Popover.Target>
-      <Popover.Dropdown>
+      <Popover.Dropdown aria-label={texts.chooseColumns}>
         <Stack gap="xs">
           {ids.map((id) => (
             <Checkbox
