@@ -27,14 +27,16 @@ def command_name() -> str:
 
 
 def terminal_command(*arguments: str) -> str:
-    """A command line for any terminal: it sets HERMES_HOME if that is not the default."""
+    """A command line for any terminal, in any folder, with HERMES_HOME if it is not the default."""
     import shlex  # noqa: PLC0415 - most commands print no hint
 
     from hermes_core import paths  # noqa: PLC0415 - as above
 
     home = paths.hermes_home()
     variable = "" if home == paths.default_home() else f"HERMES_HOME={shlex.quote(str(home))} "
-    return f"{variable}{command_name()} {shlex.join(arguments)}"
+    name = os.environ.get(COMMAND_VARIABLE) or DEFAULT_NAME
+    program = os.path.abspath(name) if "/" in name else name  # noqa: PTH100 - `..` as typed
+    return f"{variable}{shlex.join([program, *arguments])}"
 
 
 def with_command_name(text: str) -> str:

@@ -116,13 +116,6 @@ def test_an_invalid_value_is_never_written(config, home):
     assert not (home / "config.yaml").exists()
 
 
-@pytest.mark.parametrize("written", ["[postgresql://a@b/c]", "true", "{service: a}"])
-def test_a_url_in_the_file_that_is_no_text_is_an_error(config, home, written):
-    (home / "config.yaml").write_text(f"store:\n  url: {written}\n", "utf-8")
-    with pytest.raises(ConfigError, match=r"store\.url in .*config\.yaml is"):
-        config.get("store.url")
-
-
 NO_URLS = [
     "localhost:11434/v1",
     "ftp://a.example",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +22,6 @@ from hermes_dashboard.context import SelectableModel
 from support.dashboards import TOKEN, dashboard, dashboard_context, raw_request
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import httpx2 as httpx
 
     from hermes_state import SessionDB
@@ -353,11 +352,12 @@ def test_hints_name_the_command_as_the_user_types_it(
     unknown = served.client.get("/api/sessions/unknown").json()["detail"]
     assert "`./hermes sessions list`" in unknown
     change = served.client.delete("/api/settings/dashboard.hosts").json()
-    assert " ./hermes dashboard confirm " in change["command"]
+    program = Path.cwd() / "hermes"
+    assert f" {program} dashboard confirm " in change["command"]
     shown = served.client.get("/api/sessions/one").json()
     assert shown["resume_command"] == (
-        f"HERMES_HOME={paths.hermes_home()} ./hermes chat --resume one"
+        f"HERMES_HOME={paths.hermes_home()} {program} chat --resume one"
     )
     monkeypatch.setattr(paths, "default_home", paths.hermes_home)
     shown = served.client.get("/api/sessions/one").json()
-    assert shown["resume_command"] == "./hermes chat --resume one"
+    assert shown["resume_command"] == f"{program} chat --resume one"

@@ -85,6 +85,7 @@ class Budgets:
         self._read_limits = read_limits
         self._zone = zone
         self._limits = read_limits()
+        self._problem = ""  # of the settings, logged once
         self._read_at = time.monotonic()
 
     @classmethod
@@ -101,7 +102,11 @@ class Budgets:
             try:
                 self._limits = self._read_limits()
             except ConfigError as error:
-                log.warning("budgets stay as they were: %s", error)
+                if str(error) != self._problem:
+                    self._problem = str(error)
+                    log.warning("budgets stay as they were: %s", error)
+            else:
+                self._problem = ""
         return self._limits
 
     def exceeded(self, user: UserKey) -> ExceededBudget | None:
