@@ -21,11 +21,16 @@ class Steering:
 
     def __init__(self) -> None:
         self._pending: list[SteeringInput] = []
+        self._known_uids: set[str] = set()
         self._lock = threading.Lock()
 
     def add(self, text: str, uid: str | None = None) -> None:
-        """Queue an input."""
+        """Queue an input, unless one with its uid was queued before."""
         with self._lock:
+            if uid is not None:
+                if uid in self._known_uids:
+                    return
+                self._known_uids.add(uid)
             self._pending.append(SteeringInput(text, uid))
 
     def texts(self) -> list[str]:

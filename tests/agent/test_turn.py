@@ -261,6 +261,17 @@ def test_messages_read_together_as_steering_are_each_known_as_stored(scene: Scen
     assert None not in row_ids
 
 
+def test_a_message_that_is_offered_again_is_read_once(scene: Scene) -> None:
+    steps = f"steps: [{{calls: [{CALL}]}}, {{calls: [{CALL}]}}, {{say: Fine.}}]"
+    agent = scene.agent(steps, echo())
+    for event in agent.turn("go"):
+        if isinstance(event, events.ToolStarted):  # twice: the second time it has been read
+            agent.steer("but quickly", "message-1")
+            agent.steer("but quickly", "message-1")
+    texts = [text for role, text in scene.messages(agent) if role == "user"]
+    assert texts == ["go", "but quickly"]
+
+
 def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     other = scene.agent(HELLO, session_id=agent.session_id)
