@@ -29,13 +29,14 @@ def command_name() -> str:
 def terminal_command(*arguments: str) -> str:
     """A command line for any terminal, in any folder, with HERMES_HOME if it is not the default."""
     import shlex  # noqa: PLC0415 - most commands print no hint
+    from pathlib import Path  # noqa: PLC0415 - as above
 
     from hermes_core import paths  # noqa: PLC0415 - as above
 
     home = paths.hermes_home()
     variable = "" if home == paths.default_home() else f"HERMES_HOME={shlex.quote(str(home))} "
     name = os.environ.get(COMMAND_VARIABLE) or DEFAULT_NAME
-    program = os.path.abspath(name) if "/" in name else name  # noqa: PTH100 - `..` as typed
+    program = str(Path(name).absolute()) if "/" in name else name
     return f"{variable}{shlex.join([program, *arguments])}"
 
 

@@ -109,14 +109,14 @@ def may_use_tool(role: Role, name: str) -> bool:
     return may(role, TOOL_RIGHTS.get(name, UNLISTED_TOOL_RIGHT))
 
 
-def may_use(role: Role, name: str) -> bool:
+def may_use_command(role: Role, name: str) -> bool:
     """Whether a role may use a slash command."""
     return may(role, COMMAND_RIGHTS.get(name, UNLISTED_COMMAND_RIGHT))
 
 
 def require_command(role: Role, name: str) -> None:
     """Raise UsageError if a role may not use a slash command."""
-    if not may_use(role, name):
+    if not may_use_command(role, name):
         right = COMMAND_RIGHTS.get(name, UNLISTED_COMMAND_RIGHT)
         text = OWNER_ONLY if not may(Role.MEMBER, right) else NOT_FOR_GUESTS
         text = NOT_FOR_GUESTS if role is Role.GUEST else text

@@ -16,7 +16,7 @@ from hermes_conversation.scheduled_jobs import chat_requester, remind
 from hermes_conversation.slash_commands import CommandOutcome
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseTakenError, UsageError
-from hermes_core.roles import Right, Role, may, may_use, require_command
+from hermes_core.roles import Right, Role, may, may_use_command, require_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -418,5 +418,5 @@ def _help(role: Role) -> str:
     return "\n".join(
         f"{f'/{command.name} {command.hint}'.rstrip()} - {command.help}"
         for command in menu_commands()
-        if may_use(role, command.name)
+        if may_use_command(role, command.name)
     )

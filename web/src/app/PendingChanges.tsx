@@ -1,7 +1,7 @@
 import { Alert, Button, Code, Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { CircleCheck, SquareTerminal } from "lucide-react";
-import { useEffect } from "react";
+import { type ReactNode, useEffect } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
 import type { PendingChange, PendingChangeList } from "@/api/types";
 import { CopyButton } from "@/components/CopyButton";
@@ -22,33 +22,14 @@ export function PendingChanges() {
   if (items.length === 0) return null;
   return (
     <section className={classes.list} aria-label={texts.label}>
-      {pending.length > 0 && (
-        <Alert
-          color="yellow"
-          variant="light"
-          role="status"
-          icon={<SquareTerminal size={20} />}
-          title={texts.pendingTitle(pending.length)}
-        >
-          <Text size="sm">{texts.run}</Text>
-          <Group gap="xs" my={4} wrap="nowrap">
-            <Code className={classes.command}>{command}</Code>
-            <CopyButton text={command} label={texts.copy} />
-          </Group>
-          <ChangeList changes={pending} />
-        </Alert>
-      )}
-      {applied.length > 0 && (
-        <Alert
-          color="green"
-          variant="light"
-          role="status"
-          icon={<CircleCheck size={20} />}
-          title={texts.appliedTitle(applied.length)}
-        >
-          <ChangeList changes={applied} />
-        </Alert>
-      )}
+      <ChangePanel color="yellow" icon={<SquareTerminal size={20} />} title={texts.pendingTitle} changes={pending}>
+        <Text size="sm">{texts.run}</Text>
+        <Group gap="xs" my={4} wrap="nowrap">
+          <Code className={classes.command}>{command}</Code>
+          <CopyButton text={command} label={texts.copy} />
+        </Group>
+      </ChangePanel>
+      <ChangePanel color="green" icon={<CircleCheck size={20} />} title={texts.appliedTitle} changes={applied} />
     </section>
   );
 }
@@ -74,13 +55,25 @@ function usePendingChanges(): PendingChangeList {
   return data ?? NONE;
 }
 
-function ChangeList({ changes }: { changes: PendingChange[] }) {
+interface PanelProps {
+  color: string;
+  icon: ReactNode;
+  title: (count: number) => string;
+  changes: PendingChange[];
+  children?: ReactNode;
+}
+
+function ChangePanel({ color, icon, title, changes, children }: PanelProps) {
+  if (changes.length === 0) return null;
   return (
-    <ul className={classes.changes}>
-      {changes.map((one) => (
-        <Change key={one.code} change={one} />
-      ))}
-    </ul>
+    <Alert color={color} variant="light" role="status" icon={icon} title={title(changes.length)}>
+      {children}
+      <ul className={classes.changes}>
+        {changes.map((one) => (
+          <Change key={one.code} change={one} />
+        ))}
+      </ul>
+    </Alert>
   );
 }
 
