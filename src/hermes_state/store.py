@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
+from hermes_core.log import get_logger
 from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
 from hermes_state.repository import Lazy, OriginalNamesOnUse, StoreContext
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 else:
     OriginalNames = OriginalNamesOnUse
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class SessionDB(OriginalNames):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from hermes_core import paths
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
+from hermes_core.log import get_logger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 STORE_SETTING_KEYS = (
     "store.busy_seconds",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from hermes_state import SessionDB
 from state.foreign_files import make_schema_16
 from support.identities import act_as_dead_process
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +44,38 @@ def test_a_quiet_command_writes_no_log(hermes: Hermes, hermes_home: Path) -> Non
     make_schema_16(hermes_home / "state.db")
     hermes("sessions", "list")
     assert not (hermes_home / "logs").exists()
+
+
+def test_a_new_process_writes_its_first_entry(hermes_home: Path) -> None:
+    crashed_session(hermes_home)
+    script = "from hermes_cli.main import entry; entry()"
+    subprocess.run(
+        [sys.executable, "-I", "-c", script, "sessions", "list"],
+        check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+    log = (hermes_home / "logs" / "hermes.log").read_text()
+    assert "hermes_state.upkeep.crash_recovery" in log
+    assert "sessions of crashed processes" in log
+
+
+def test_an_entry_of_a_library_that_is_imported_later_is_written(hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("log: {level: warning}\n")
+    script = (
+        "import sys\n"
+        "from hermes_core import log\n"
+        "log.install()\n"
+        "assert 'logging' not in sys.modules\n"
+        "import asyncio.log\n"
+        "asyncio.log.logger.info('too little')\n"
+        "asyncio.log.logger.error('of a library')\n"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-I", "-c", script],
+        check=True, capture_output=True, text=True, timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+    assert finished.stderr == ""
+    entries = (hermes_home / "logs" / "hermes.log").read_text().splitlines()
+    assert [entry.rpartition(": ")[2] for entry in entries] == ["of a library"]
 
 
 def test_doctor_mends_the_index(hermes: Hermes, hermes_home: Path) -> None:

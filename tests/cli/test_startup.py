@@ -28,7 +28,7 @@ def loaded_modules(code: str, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "limit"), [(["--help"], 50), (["--version"], 50), (["sessions", "list"], 165)]
+    ("arguments", "limit"), [(["--help"], 50), (["--version"], 50), (["sessions", "list"], 155)]
 )
 def test_a_short_command_loads_few_modules(history: Path, arguments: list[str], limit: int) -> None:
     assert history.exists()
@@ -85,3 +85,17 @@ def test_the_width_of_latin_text_needs_no_table_of_wide_characters() -> None:
         "assert width('日本') == 4\n"
     )
     subprocess.run([sys.executable, "-I", "-c", script], check=True, timeout=PATIENCE_SECONDS)
+
+
+def test_a_command_without_log_entries_does_not_load_the_library_for_them(history: Path) -> None:
+    assert history.exists()
+    script = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('logging' in sys.modules))\n"
+        "from hermes_cli.main import entry; entry()\n"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-I", "-c", script, "sessions", "list"],
+        capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+    assert finished.stdout.splitlines()[-1] == "False"

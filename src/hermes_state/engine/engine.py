@@ -6,7 +6,6 @@ only one writer.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core.errors import StoreError, StoreUnreachableError
+from hermes_core.log import get_logger
 from hermes_state.engine import process_identity
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.process_identity import ProcessIdentity
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 HEARTBEATS_PER_TIMEOUT: Final = 4
 REFUSED_SECONDS: Final = 1.0  # until a deferred write is repeated
@@ -98,8 +98,8 @@ class Engine:
             if isinstance(error, DriverError) and self.database.is_write_refused(error):
                 reason = self.database.to_store_error(error)
                 is_reported = isinstance(reason, StoreUnreachableError)
-                level = logging.DEBUG if is_reported else logging.WARNING
-                log.log(level, "%s: the database refuses the write (%s); trying again", step, error)
+                write = log.debug if is_reported else log.warning
+                write("%s: the database refuses the write (%s); trying again", step, error)
                 self.writer().later(REFUSED_SECONDS, lambda: self.write_soon(work, step))
             else:
                 log.error("%s failed: %s", step, error)
