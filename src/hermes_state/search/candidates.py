@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,7 +29,8 @@ SNIPPET_CHARACTERS: Final = 200
 MATCH_START: Final = ">>>"
 MATCH_END: Final = "<<<"
 ELLIPSIS: Final = "…"
-WHITESPACE: Final = re.compile(r"\s")
+# One space for each character of white space, so that positions stay.
+SPACES: Final = {code: " " for code in range(0x3001) if chr(code).isspace()}
 
 
 class Snippet(NamedTuple):
@@ -57,8 +57,8 @@ def snippet(content: str, query: Query) -> Snippet:
     head = ELLIPSIS if begin else ""
     tail = ELLIPSIS if end < len(text) else ""
     shift = len(head) - begin
-    inside = tuple((start + shift, min(stop, end) + shift) for start, stop in hits if start < end)
-    return Snippet(head + WHITESPACE.sub(" ", text[begin:end]) + tail, inside)
+    inside = [(start + shift, min(stop, end) + shift) for start, stop in hits if start < end]
+    return Snippet(f"{head}{text[begin:end].translate(SPACES)}{tail}", tuple(inside))
 
 
 def _window_end(hit: tuple[int, int]) -> int:

@@ -104,8 +104,9 @@ def read_watermark(connection: sqlite3.Connection, keys: WatermarkKeys = MESSAGE
 
 def read_state(connection: sqlite3.Connection) -> list[tuple[int, str | None]]:
     """Watermark and witness of both indexes."""
+    values = dict(connection.execute("SELECT name, value FROM meta").fetchall())
     return [
-        (read_watermark(connection, keys), read_meta(connection, keys.witness))
+        (int(values.get(keys.through) or 0), values.get(keys.witness))
         for keys in (MESSAGE_KEYS, TOOL_KEYS)
     ]
 
@@ -130,6 +131,8 @@ def read_slice(
 ) -> IndexSlice:
     """The next messages to index."""
     through = newest_id(reader)
+    if through <= after:
+        return IndexSlice([], after, after)
     sql = NEXT_ROWS.format(condition=condition)
     rows = [IndexedRow(*row) for row in reader.rows(sql, (after, through, limit))]
     return IndexSlice(rows, after, rows[-1].id if len(rows) == limit else max(through, after))

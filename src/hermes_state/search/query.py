@@ -71,8 +71,9 @@ class Term(NamedTuple):
 
     def character_spans(self, folded: str) -> Iterator[tuple[int, int]]:
         """Positions of the term in a folded text, as half-open ranges, in order."""
-        if not all(token in folded for token in self.tokens):
-            return
+        for token in self.tokens:
+            if token not in folded:
+                return
         if self.is_inside:
             yield from self._inside_spans(folded)
             return
@@ -127,6 +128,8 @@ class Query(NamedTuple):
     def character_spans(self, folded: str) -> Iterator[tuple[int, int]]:
         """Positions of all wanted terms in a folded text, in order."""
         terms = [term for group in self.required for term in group]
+        if len(terms) == 1:
+            return terms[0].character_spans(folded)
         return heapq.merge(*(term.character_spans(folded) for term in terms))
 
     @property
