@@ -205,7 +205,7 @@ def test_ten_charts_agree_with_a_recomputation(
     with contextlib.closing(Analysis(db)) as analysis:
         while not (data := analysis.data()).is_complete:
             time.sleep(0.05)
-    shown = analytics(data, SPAN)
+    shown = analytics(data, SPAN).model_dump()
     talks = [session for session in plan if session.kind != "subagent"]
     rows = [row for session in plan for row in session.own_rows]
     calls = [row for row in rows if row.role == "assistant" and row.tool]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from hermes_core.config import values
 from hermes_core.config.definitions.platforms import OPTIONS
@@ -14,7 +14,7 @@ from hermes_core.schedules.requested_job import RequestedJob
 
 if TYPE_CHECKING:
     from hermes_core.config.file import ConfigFile
-    from hermes_core.pending_changes import PendingChange
+    from hermes_core.pending_changes import ChangeKind, PendingChange
 
 EMPTY = "(empty)"
 
@@ -74,7 +74,18 @@ def _value_texts(change: PendingChange, config: ConfigFile) -> ChangeTexts:
     return ChangeTexts(old, new or EMPTY)
 
 
-def facts_of(change: PendingChange, config: ConfigFile) -> dict[str, Any]:
+class ChangeFacts(TypedDict):
+    """The JSON form of a change."""
+
+    code: str
+    kind: ChangeKind
+    name: str
+    old: str
+    new: str
+    expires_at: float
+
+
+def facts_of(change: PendingChange, config: ConfigFile) -> ChangeFacts:
     """The JSON form of *change*; the value of a secret is omitted."""
     texts = texts_of(change, config)
     return {

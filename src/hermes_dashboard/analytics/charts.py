@@ -10,12 +10,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.scan.history import SessionKind
-from hermes_dashboard.analytics.histograms import histograms
+from hermes_dashboard.analytics.histograms import durations, lengths, sizes_of
+from hermes_dashboard.models.analytics import (
+    Analytics,
+    DayOfAnalytics,
+    ModelDay,
+    ModelUse,
+    ProjectUse,
+    SourceUse,
+    ToolUsage,
+    TotalsView,
+)
+from hermes_dashboard.models.sessions import ProgressView
 from hermes_state.sessions.index import PURGED
 from hermes_state.sessions.lineage import DELEGATE
 from hermes_state.sessions.totals import SessionNumbers
@@ -308,39 +319,48 @@ class Sums:
         return len(self._roots_of[dimension, name])
 
 
-def analytics(data: AnalyticsData, span: Span) -> dict[str, Any]:
-    """The data of the analytics page."""
+def analytics(data: AnalyticsData, span: Span) -> Analytics:
+    """The data of the analytics page, without the budget."""
     sums, before = Sums(data, span), Sums(data, span.previous())
-    return {
-        "since": span.first,
-        "until": span.last,
-        "today": data.today,
-        "zone": data.zone,
-        **progress_of(data),
-        "totals": totals_of(sums),
-        "before": totals_of(before),
-        "days": _days(sums),
-        "before_days": _days(before),
-        "hours": sums.hours,
-        "models": _models(sums),
-        "sources": _sources(sums),
-        "projects": _projects(sums),
-        "tools": _tools(sums),
-        **histograms(data, span),
-    }
+    sizes = list(sizes_of(data, span))
+    return Analytics(
+        since=span.first,
+        until=span.last,
+        today=data.today,
+        zone=data.zone,
+        is_complete=data.is_complete,
+        progress=progress_of(data),
+        error=data.error,
+        totals=_totals(sums),
+        before=_totals(before),
+        days=_days(sums),
+        before_days=_days(before),
+        hours=sums.hours,
+        models=_models(sums),
+        sources=_sources(sums),
+        projects=_projects(sums),
+        tools=_tools(sums),
+        budget=None,
+        lengths=lengths(sizes),
+        durations=durations(sizes),
+    )
 
 
-def _days(sums: Sums) -> list[dict[str, Any]]:
+def _days(sums: Sums) -> list[DayOfAnalytics]:
     return [
-        {"day": day, **_rounded(sums.days.get(day, Amounts()), DAY_FIELDS)}
+        DayOfAnalytics.model_validate(
+            {"day": day, **_rounded(sums.days.get(day, Amounts()), DAY_FIELDS)}
+        )
         for day in sums.span.days()
     ]
 
 
-def progress_of(data: AnalyticsData) -> dict[str, Any]:
+def progress_of(data: AnalyticsData) -> ProgressView | None:
     """The progress of reading the history."""
-    done = data.progress and dict(zip(("done", "total"), data.progress, strict=True))
-    return {"is_complete": data.is_complete, "progress": done, "error": data.error}
+    if data.progress is None:
+        return None
+    done, total = data.progress
+    return ProgressView(done=done, total=total)
 
 
 DAY_FIELDS: Final = (
@@ -354,24 +374,25 @@ def _rounded(amounts: Amounts, names: tuple[str, ...]) -> dict[str, float]:
     return {**counts, "cost_usd": round(amounts.cost_usd, 6)}
 
 
-def totals_of(sums: Sums) -> dict[str, float]:
-    """The sums over the period."""
-    return _rounded(sums.totals, TOTAL_FIELDS)
+def _totals(sums: Sums) -> TotalsView:
+    return TotalsView.model_validate(_rounded(sums.totals, TOTAL_FIELDS))
 
 
-def _models(sums: Sums) -> list[dict[str, Any]]:
+def _models(sums: Sums) -> list[ModelUse]:
     order = sorted(sums.models.items(), key=_by_tokens)
     return [
-        {
-            "model": name,
-            "sessions": sums.count_of("model", name),
-            **_rounded(amounts, ("input_tokens", "output_tokens")),
-            "days": {
-                day: {"tokens": round(tokens), "cost_usd": round(cost, 6)}
+        ModelUse(
+            model=name,
+            sessions=sums.count_of("model", name),
+            input_tokens=round(amounts.input_tokens),
+            output_tokens=round(amounts.output_tokens),
+            cost_usd=round(amounts.cost_usd, 6),
+            days={
+                day: ModelDay(tokens=round(tokens), cost_usd=round(cost, 6))
                 for day, (tokens, cost) in sorted(sums.model_days[name].items())
                 if tokens or cost
             },
-        }
+        )
         for name, amounts in order
     ]
 
@@ -381,30 +402,31 @@ def _by_tokens(model: tuple[str, Amounts]) -> tuple[int, str]:
     return -round(amounts.input_tokens) - round(amounts.output_tokens), name
 
 
-def _sources(sums: Sums) -> list[dict[str, Any]]:
+def _sources(sums: Sums) -> list[SourceUse]:
     order = sorted(sums.sources, key=lambda name: (-sums.count_of("source", name), name))
     return [
-        {
-            "source": name,
-            "sessions": sums.count_of("source", name),
-            "tokens": round(amounts.input_tokens + amounts.output_tokens),
-            **_rounded(amounts, ("messages",)),
-        }
+        SourceUse(
+            source=name,
+            sessions=sums.count_of("source", name),
+            messages=round(amounts.messages),
+            tokens=round(amounts.input_tokens + amounts.output_tokens),
+            cost_usd=round(amounts.cost_usd, 6),
+        )
         for name, amounts in ((name, sums.sources[name]) for name in order)
     ]
 
 
-def _projects(sums: Sums) -> list[dict[str, Any]]:
+def _projects(sums: Sums) -> list[ProjectUse]:
     def by_cost(item: tuple[str, Amounts]) -> tuple[float, int, str]:
         return -item[1].cost_usd, -sums.count_of("folder", item[0]), item[0]
 
     return [
-        {
-            "folder": name,
-            "sessions": sums.count_of("folder", name),
-            "tokens": round(amounts.input_tokens + amounts.output_tokens),
-            **_rounded(amounts, ()),
-        }
+        ProjectUse(
+            folder=name,
+            sessions=sums.count_of("folder", name),
+            tokens=round(amounts.input_tokens + amounts.output_tokens),
+            cost_usd=round(amounts.cost_usd, 6),
+        )
         for name, amounts in sorted(sums.folders.items(), key=by_cost)
     ]
 
@@ -426,10 +448,10 @@ def choices_of(data: AnalyticsData) -> dict[str, list[str]]:
     }
 
 
-def _tools(sums: Sums) -> list[dict[str, Any]]:
+def _tools(sums: Sums) -> list[ToolUsage]:
     order = sorted(sums.tools.items(), key=lambda item: (-item[1][0], item[0]))
     return [
-        {"tool": name, "calls": calls, "failures": failures, "sessions": sessions}
+        ToolUsage(tool=name, calls=calls, failures=failures, sessions=sessions)
         for name, (calls, failures, sessions) in order
     ]
 

@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_dashboard.models.analytics import Duration, Length
 from hermes_state.sessions.index import LISTED
 
 if TYPE_CHECKING:
@@ -35,13 +36,8 @@ class Size(NamedTuple):
     seconds: float
 
 
-def histograms(data: AnalyticsData, span: Span) -> dict[str, Any]:
-    """The distributions of lengths and durations."""
-    sizes = list(_sizes(data, span))
-    return {"lengths": _lengths(sizes), "durations": _durations(sizes)}
-
-
-def _sizes(data: AnalyticsData, span: Span) -> Iterator[Size]:
+def sizes_of(data: AnalyticsData, span: Span) -> Iterator[Size]:
+    """The lengths of the conversations of a period."""
     zone = data.calendar.zone
     begin = _midnight(date.fromisoformat(span.first), zone)
     end = _midnight(min(date.fromisoformat(span.last), MAX_DATE) + timedelta(days=1), zone)
@@ -59,25 +55,27 @@ def _started_at(data: AnalyticsData, session: SessionNumbers) -> float:
     return (root and root.started_at) or session.started_at
 
 
-def _lengths(sizes: list[Size]) -> list[dict[str, Any]]:
+def lengths(sizes: list[Size]) -> list[Length]:
+    """The distribution of lengths."""
     return [
-        {
-            "label": f"{low}{DASH}{high}" if high else f"{low}+",
-            "min": low,
-            "max": high,
-            "sessions": sum(low <= n and (not high or n <= high) for n, _ in sizes),
-        }
+        Length(
+            label=f"{low}{DASH}{high}" if high else f"{low}+",
+            min=low,
+            max=high,
+            sessions=sum(low <= n and (not high or n <= high) for n, _ in sizes),
+        )
         for low, high in LENGTH_BUCKETS
     ]
 
 
-def _durations(sizes: list[Size]) -> list[dict[str, Any]]:
+def durations(sizes: list[Size]) -> list[Duration]:
+    """The distribution of durations."""
     return [
-        {
-            "label": label,
-            "min_seconds": low,
-            "max_seconds": high,
-            "sessions": sum(low <= n and (not high or n < high) for _, n in sizes),
-        }
+        Duration(
+            label=label,
+            min_seconds=low,
+            max_seconds=high,
+            sessions=sum(low <= n and (not high or n < high) for _, n in sizes),
+        )
         for label, low, high in DURATION_BUCKETS
     ]

@@ -50,7 +50,10 @@ class ProblemView(BaseModel):
     field: str | None = Field(default=None, description="the field of the body that is wrong")
 
 
-def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
+Responses = dict[int | str, dict[str, Any]]  # as FastAPI documents them
+
+
+def problems(*codes: int) -> Responses:
     """The documented error responses of an endpoint."""
     return {code: {"model": ProblemView, "description": ERROR_DESCRIPTIONS[code]} for code in codes}
 

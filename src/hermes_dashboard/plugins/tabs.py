@@ -11,16 +11,19 @@ import os
 import re
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.version import config_version, file_version
 from hermes_core.errors import ConfigError, PluginError
+from hermes_core.json_values import list_in
 from hermes_plugin_host.discovery import bundled_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from hermes_core.json_values import JsonObject
 
 Origin = Literal["bundled", "user"]
 
@@ -189,8 +192,9 @@ def _read(folder: Path, name: str, origin: Origin) -> Tab:
     tab = manifest.get("tab", {})
     if not isinstance(tab, dict):
         raise PluginError("`tab` must be an object")
-    slots = manifest.get("slots", [])
-    if not isinstance(slots, list) or not all(isinstance(item, str) for item in slots):
+    listed = manifest.get("slots", [])
+    slots = tuple(item for item in list_in(manifest, "slots") if isinstance(item, str))
+    if not isinstance(listed, list) or len(slots) < len(listed):
         raise PluginError("`slots` must be a list of names")
     return Tab(
         name,
@@ -204,14 +208,14 @@ def _read(folder: Path, name: str, origin: Origin) -> Tab:
         _matching(_text(tab, "position", "end"), POSITION, "tab.position"),
         _matching(_text(tab, "override", ""), TAB_PATH, "tab.override") or None,
         tab.get("hidden") is True,
-        tuple(slots),
+        slots,
         _text(manifest, "entry", "dist/index.js"),
         _text(manifest, "css", "") or None,
         _text(manifest, "api", "") or None,
     )
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _document(path: Path) -> JsonObject:
     try:
         if path.stat().st_size > MAX_MANIFEST_BYTES:
             raise PluginError(f"the file is larger than {MAX_MANIFEST_BYTES} bytes")
@@ -223,7 +227,7 @@ def _document(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _text(fields: dict[str, Any], key: str, default: str) -> str:
+def _text(fields: JsonObject, key: str, default: str) -> str:
     value = fields.get(key)
     if value is None:
         return default

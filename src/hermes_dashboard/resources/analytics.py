@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
@@ -19,7 +19,13 @@ from hermes_dashboard.analytics.charts import (
     first_day,
     progress_of,
 )
-from hermes_dashboard.models.analytics import Analytics, AnalyticsChoices, CalendarView
+from hermes_dashboard.models.analytics import (
+    Analytics,
+    AnalyticsChoices,
+    BudgetView,
+    CalendarDay,
+    CalendarView,
+)
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter
 
@@ -61,16 +67,27 @@ class AnalyticsCache:
     """The last responses, valid until the data changes."""
 
     def __init__(self) -> None:
-        self._cached: tuple[int, dict[Span, dict[str, Any]]] = (-1, {})
+        self._cached: tuple[int, dict[Span, Analytics]] = (-1, {})
 
-    def get(self, data: AnalyticsData, span: Span) -> dict[str, Any]:
+    def get(self, data: AnalyticsData, span: Span) -> Analytics:
         """The response for *span*."""
         cached = self._cached
         if cached[0] != data.edition or len(cached[1]) > MAX_CACHED:
             cached = self._cached = (data.edition, {})
         if span not in cached[1]:
             cached[1][span] = analytics(data, span)
-        return {**cached[1][span], **progress_of(data)}
+        changing = {
+            "is_complete": data.is_complete,
+            "progress": progress_of(data),
+            "error": data.error,
+            "budget": _budget(data),
+        }
+        return cached[1][span].model_copy(update=changing)
+
+
+def _budget(data: AnalyticsData) -> BudgetView | None:
+    budget = month_budget(data)
+    return budget and BudgetView(**budget._asdict(), is_exceeded=budget.is_exceeded)
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -91,7 +108,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         since: date | None = None,
         until: date | None = None,
         days: Days | None = None,
-    ) -> dict[str, Any]:
+    ) -> Analytics:
         """Statistics of a period; by default the last 90 days.
 
         `days` is the number of days up to `until`, in place of `since`. Days are those of the
@@ -101,11 +118,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         """
         data = analysis.data()
         first, last = days_of(data, since, until, days)
-        budget = month_budget(data)
-        return {
-            **cache.get(data, filters.span(first, last)),
-            "budget": budget and {**budget._asdict(), "is_exceeded": budget.is_exceeded},
-        }
+        return cache.get(data, filters.span(first, last))
 
     @routes.get("/choices", response_model=AnalyticsChoices, responses=problems(503))
     def show_choices() -> dict[str, list[str]]:
@@ -115,7 +128,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     @routes.get("/calendar", response_model=CalendarView, responses=problems(503))
     def show_calendar(
         filters: Annotated[AnalyticsFilter, Query()], year: Year | None = None
-    ) -> dict[str, Any]:
+    ) -> CalendarView:
         """Days with activity, of a year or of the last 53 weeks."""
         data = analysis.data()
         last = date.fromisoformat(data.today)
@@ -125,20 +138,17 @@ def router(context: DashboardContext) -> ResourceRouter:
             first, last = date(year, 1, 1), date(year, 12, 31)
         sums = Sums(data, filters.span(first, last)).days
         shown_days = [
-            {
-                "day": day,
-                "messages": amounts.messages,
-                "tool_calls": amounts.tool_calls,
-                "sessions": amounts.sessions,
-            }
+            CalendarDay(
+                day=day,
+                messages=amounts.messages,
+                tool_calls=amounts.tool_calls,
+                sessions=amounts.sessions,
+            )
             for day, amounts in sorted(sums.items())
         ]
-        return {
-            "first": first.isoformat(),
-            "last": last.isoformat(),
-            "days": shown_days,
-            "error": data.error,
-        }
+        return CalendarView(
+            first=first.isoformat(), last=last.isoformat(), days=shown_days, error=data.error
+        )
 
     return routes
 

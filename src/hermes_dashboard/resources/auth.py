@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fastapi import HTTPException, Request, Response
 from pydantic import BaseModel, Field
@@ -16,6 +16,7 @@ from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.auth.access import Access
+    from hermes_dashboard.models.text import Responses
 
 LINK_IS_USED: Final = (
     "This link was already used or has expired. Run `hermes dashboard` for a new one."
@@ -25,11 +26,11 @@ ONLY_LINKS: Final = "This dashboard is opened with a link. Run `hermes dashboard
 TOO_MANY_ATTEMPTS: Final = "Too many failed attempts. Try again in a minute."
 ONLY_PROGRAMS: Final = "Creating a link requires the token in run/dashboard.json."
 
-UNAUTHORIZED: Final[dict[int | str, dict[str, Any]]] = {
+UNAUTHORIZED: Final[Responses] = {
     400: {"description": "invalid JSON"},
     401: {"description": "not authenticated"},
 }
-RATE_LIMITED: Final[dict[int | str, dict[str, Any]]] = {
+RATE_LIMITED: Final[Responses] = {
     **UNAUTHORIZED,
     429: {"description": "too many failed attempts; see Retry-After"},
 }

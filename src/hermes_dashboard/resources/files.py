@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, StreamingResponse
 
 from hermes_core import media_store
 from hermes_dashboard.models.files import ANY_BYTES, ExportOrder, Imported
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Responses, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import media_of
 from hermes_state.portable import html, markdown, readable
@@ -48,9 +48,10 @@ INLINE_TYPES: Final = (
 )
 
 
-def file_response(*media_types: str) -> dict[int | str, dict[str, Any]]:
+def file_response(*media_types: str) -> Responses:
     """The OpenAPI documentation of a file response."""
-    content: dict[str, Any] = {media_type.partition(";")[0]: {} for media_type in media_types}
+    names = (media_type.partition(";")[0] for media_type in media_types)
+    content: dict[str, dict[str, str]] = {name: {} for name in names}
     return {200: {"description": "The file.", "content": content}}
 
 
@@ -99,7 +100,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         request: Request,
         dry_run: bool = False,
         on_conflict: Literal["skip", "rename", "fail"] = "skip",
-    ) -> dict[str, Any]:
+    ) -> Imported:
         """Import an export file; a damaged one is rejected before anything changes."""
         with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as file:
             async for piece in request.stream():
@@ -131,12 +132,10 @@ def _attachment(chunks: Iterator[bytes], name: str, export_format: str) -> Strea
     return StreamingResponse(chunks, media_type=MEDIA_TYPES[export_format], headers=headers)
 
 
-def _import(
-    db: SessionDB, file: IO[bytes], on_conflict: Any, *, is_dry_run: bool
-) -> dict[str, Any]:
+def _import(db: SessionDB, file: IO[bytes], on_conflict: Any, *, is_dry_run: bool) -> Imported:
     file.seek(0)
     report = db.portable.import_file(file, on_conflict=on_conflict, is_dry_run=is_dry_run)
-    return {"report": dataclasses.asdict(report)}
+    return Imported.model_validate({"report": dataclasses.asdict(report)})
 
 
 def export_chunks(db: SessionDB, session_id: str, export_format: Format) -> Iterator[bytes]:

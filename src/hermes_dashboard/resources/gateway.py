@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Annotated, Final, TypedDict
 
 from fastapi import HTTPException, Response
 from pydantic import Field
@@ -21,7 +21,7 @@ from hermes_dashboard.models.system import (
     Queue,
     Unsent,
 )
-from hermes_dashboard.models.text import MAX_ROW_ID, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, Responses, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class NoContent(TypedDict):
 
     status_code: int
     response_class: type[Response]
-    responses: dict[int | str, dict[str, Any]]
+    responses: Responses
 
 
 def router(context: DashboardContext) -> ResourceRouter:

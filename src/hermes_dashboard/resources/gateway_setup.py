@@ -17,7 +17,6 @@ from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedRole
 from hermes_core.roles import Role
 from hermes_dashboard.context import PlatformFacts
-from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.gateway_setup import (
     Pairing,
     PersonList,
@@ -29,7 +28,7 @@ from hermes_dashboard.models.gateway_setup import (
 )
 from hermes_dashboard.models.system import NewValue, PendingChangeItem, SettingItem
 from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, change_item
+from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
 from hermes_dashboard.resources.settings import find_setting, setting_fields, setting_item, text_of
 from hermes_dashboard.routes import ResourceRouter
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from hermes_core.config.schema import Setting
     from hermes_core.pending_changes import ChangeKind
     from hermes_dashboard.context import DashboardContext, GatewayPerson
+    from hermes_dashboard.errors import PlainJson
 
 ROLE_ORDER: Final = tuple(Role)  # the one with most rights first
 
@@ -69,7 +69,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
         text = text_of(option, body.value)
         if options.grants(option, text):
             change = changes.add("platform", name, text)
-            return PlainJson(change_item(change, options.config), 202)
+            return pending_response(change, options.config)
         options.set(option, text)
         return _option_item(PlatformOptions(), option)
 
@@ -79,7 +79,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
         option, options = _find_option(name), PlatformOptions()
         if options.grants(option, None):
             change = changes.add("platform", name, None)
-            return PlainJson(change_item(change, options.config), 202)
+            return pending_response(change, options.config)
         options.unset(option)
         return _option_item(PlatformOptions(), option)
 
@@ -122,7 +122,7 @@ def _request(
     context: DashboardContext, kind: ChangeKind, person: str, role: RequestedRole
 ) -> PlainJson:
     change = PendingChanges(context.home).add(kind, person, role.to_text())
-    return PlainJson(change_item(change, ConfigFile.of_home()), 202)
+    return pending_response(change, ConfigFile.of_home())
 
 
 def _find_person(context: DashboardContext, platform: str, user_id: str) -> GatewayPerson:

@@ -20,7 +20,6 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import FieldError, UsageError
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedServer
-from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.mcp import (
     McpServerItem,
     McpServerList,
@@ -30,7 +29,7 @@ from hermes_dashboard.models.mcp import (
 )
 from hermes_dashboard.models.system import PendingChangeItem
 from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.resources.pending_changes import change_item
+from hermes_dashboard.resources.pending_changes import pending_response
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         require_new(config, server.name)
         text = RequestedServer(fields).to_text()
         change = PendingChanges(context.home).add("mcp_server", server.name, text)
-        return PlainJson(change_item(change, config), 202)
+        return pending_response(change, config)
 
     @routes.post("/{name}/test", response_model=McpTestView, responses=problems(400, 404))
     def test_server(name: Identifier) -> McpTestView:

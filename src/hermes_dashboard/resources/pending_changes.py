@@ -7,7 +7,7 @@ after `hermes dashboard confirm CODE`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fastapi import HTTPException, Response
 
@@ -15,15 +15,16 @@ from hermes_core.command_name import terminal_command
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.pending_text import facts_of
 from hermes_core.pending_changes import PendingChanges
+from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.system import PendingChangeItem, PendingChangeList
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Responses, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_core.pending_changes import PendingChange
     from hermes_dashboard.context import DashboardContext
 
-NEEDS_CONFIRMATION: Final[dict[int | str, dict[str, Any]]] = {
+NEEDS_CONFIRMATION: Final[Responses] = {
     202: {
         "model": PendingChangeItem,
         "description": "Nothing was changed: the change needs a confirmation in a terminal.",
@@ -37,14 +38,14 @@ def router(context: DashboardContext) -> ResourceRouter:
     changes = PendingChanges(context.home)
 
     @routes.get("", response_model=PendingChangeList)
-    def list_changes() -> dict[str, Any]:
+    def list_changes() -> PendingChangeList:
         """Changes that wait for a confirmation, and those confirmed a short time ago."""
         config, current = ConfigFile.of_home(), changes.current()
         codes = [change.code for change in current if change.state == "pending"]
-        return {
-            "items": [change_item(change, config) for change in current],
-            "command": confirm_command(*codes) if codes else "",
-        }
+        return PendingChangeList(
+            items=[change_item(change, config) for change in current],
+            command=confirm_command(*codes) if codes else "",
+        )
 
     @routes.delete("/{code}", status_code=204, response_class=Response, responses=problems(404))
     def cancel(code: Identifier) -> None:
@@ -55,10 +56,15 @@ def router(context: DashboardContext) -> ResourceRouter:
     return routes
 
 
-def change_item(change: PendingChange, config: ConfigFile) -> dict[str, Any]:
+def change_item(change: PendingChange, config: ConfigFile) -> PendingChangeItem:
     """A change as the page shows it; the value of a secret is omitted."""
     command = confirm_command(change.code)
-    return {**facts_of(change, config), "command": command, "state": change.state}
+    return PendingChangeItem(**facts_of(change, config), command=command, state=change.state)
+
+
+def pending_response(change: PendingChange, config: ConfigFile) -> PlainJson:
+    """The response to a change that needs a confirmation."""
+    return PlainJson(change_item(change, config).model_dump(), 202)
 
 
 def confirm_command(*codes: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import HTTPException, Path
 
@@ -29,33 +29,32 @@ def router(context: DashboardContext) -> ResourceRouter:
     """The routes of plugins."""
     routes = ResourceRouter("/api/plugins", tag="plugins")
     changes = PendingChanges(context.home)
-    enabling: dict[str, Any] = {"response_model": PendingChangeItem, "responses": SWITCH_PROBLEMS}
 
-    def request(key: str) -> dict[str, Any]:
+    def request(key: str) -> PendingChangeItem:
         return change_item(changes.add("plugin", key, None), ConfigFile.of_home())
 
-    @routes.get("", response_model=PluginList)
-    def list_plugins() -> dict[str, Any]:
+    @routes.get("")
+    def list_plugins() -> PluginList:
         """All plugins and their states."""
-        return {"items": [plugin_item(plugin) for plugin in all_plugins()]}
+        return PluginList(items=[plugin_item(plugin) for plugin in all_plugins()])
 
-    @routes.post("/{key}/enable", status_code=202, **enabling)
-    def enable(key: Name) -> dict[str, Any]:
+    @routes.post("/{key}/enable", status_code=202, responses=SWITCH_PROBLEMS)
+    def enable(key: Name) -> PendingChangeItem:
         """Request a plugin; it is enabled after a confirmation in a terminal."""
         return request(_known_key(key))
 
-    @routes.post("/{group}/{name}/enable", status_code=202, **enabling)
-    def enable_inner(group: Name, name: Name) -> dict[str, Any]:
+    @routes.post("/{group}/{name}/enable", status_code=202, responses=SWITCH_PROBLEMS)
+    def enable_inner(group: Name, name: Name) -> PendingChangeItem:
         """The same for a plugin in a group folder."""
         return request(_known_key(f"{group}/{name}"))
 
-    @routes.post("/{key}/disable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
-    def disable(key: Name) -> dict[str, Any]:
+    @routes.post("/{key}/disable", responses=SWITCH_PROBLEMS)
+    def disable(key: Name) -> PluginItem:
         """Disable a plugin."""
         return plugin_item(activation.disable(_known_key(key)))
 
-    @routes.post("/{group}/{name}/disable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
-    def disable_inner(group: Name, name: Name) -> dict[str, Any]:
+    @routes.post("/{group}/{name}/disable", responses=SWITCH_PROBLEMS)
+    def disable_inner(group: Name, name: Name) -> PluginItem:
         """The same for a plugin in a group folder."""
         return plugin_item(activation.disable(_known_key(f"{group}/{name}")))
 
@@ -90,18 +89,18 @@ def _known_key(key: str) -> str:
     return key
 
 
-def plugin_item(plugin: Plugin) -> dict[str, Any]:
+def plugin_item(plugin: Plugin) -> PluginItem:
     """A plugin as the page shows it."""
     manifest = plugin.discovered.manifest
-    return {
-        "key": plugin.key,
-        "name": manifest.name,
-        "version": manifest.version,
-        "description": manifest.description,
-        "source": plugin.discovered.origin,
-        "is_enabled": plugin.key in hermes_plugin_host.active().enabled,
-        "is_loaded": plugin.status == "loaded",
-        "error": plugin.detail if plugin.status == "failed" else None,
-        "hooks": sorted({name for name, _ in plugin.registered.hooks}),
-        "has_dashboard": plugin.discovered.has_dashboard,
-    }
+    return PluginItem(
+        key=plugin.key,
+        name=manifest.name,
+        version=manifest.version,
+        description=manifest.description,
+        source=plugin.discovered.origin,
+        is_enabled=plugin.key in hermes_plugin_host.active().enabled,
+        is_loaded=plugin.status == "loaded",
+        error=plugin.detail if plugin.status == "failed" else None,
+        hooks=sorted({name for name, _ in plugin.registered.hooks}),
+        has_dashboard=plugin.discovered.has_dashboard,
+    )

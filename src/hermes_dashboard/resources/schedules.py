@@ -6,7 +6,7 @@ work without a person: the page requests it, and a confirmation in a terminal cr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import HTTPException, Query, Response
 
@@ -111,7 +111,7 @@ def _add_request(routes: ResourceRouter, context: DashboardContext) -> None:
     changes = PendingChanges(context.home)
 
     @routes.post("", status_code=202, response_model=PendingChangeItem, responses=problems(400))
-    def request_job(new: NewScheduledJob) -> dict[str, Any]:
+    def request_job(new: NewScheduledJob) -> PendingChangeItem:
         """Request a job; it is created after a confirmation in a terminal."""
         schedule, zone = " ".join(new.schedule.split()), new.time_zone.strip()
         with of_field("prompt"):

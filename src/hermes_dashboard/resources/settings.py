@@ -11,10 +11,9 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
 from hermes_core.pending_changes import PendingChanges
-from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
 from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, change_item
+from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         text = text_of(setting, body.value)
         config = ConfigFile.of_home()
         if needs_confirmation(config, setting, text):
-            return PlainJson(change_item(changes.add("setting", name, text), config), 202)
+            return pending_response(changes.add("setting", name, text), config)
         config.set(setting.name, text)
         return setting_item(ConfigFile.of_home(), setting)
 
@@ -68,7 +67,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         setting = find_setting(name)
         config = ConfigFile.of_home()
         if needs_confirmation(config, setting, None):
-            return PlainJson(change_item(changes.add("setting", name, None), config), 202)
+            return pending_response(changes.add("setting", name, None), config)
         config.unset(setting.name)
         return setting_item(ConfigFile.of_home(), setting)
 

@@ -17,14 +17,14 @@ from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any
 
     from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.models.text import Responses
 
 NOT_CONFIGURED: Final = (
     "No transcriber is configured. Set gateway.transcribe_command or gateway.transcribe_url."
 )
-POST_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+POST_RESPONSES: Final[Responses] = {
     **RESPONSES,
     409: {"description": "no transcriber is configured"},
     502: {"description": "the transcriber failed"},

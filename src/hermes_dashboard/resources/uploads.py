@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import HTTPException, Query, Request
 from pydantic import BaseModel
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.models.text import Responses
 
 FOLDER: Final = "uploads"
 MAX_MB: Final = 25
 MAX_BYTES: Final = MAX_MB * 1024 * 1024
 MAX_NAME_CHARACTERS: Final = 100
 TOO_LARGE: Final = f"A file has at most {MAX_MB} MB."
-RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+RESPONSES: Final[Responses] = {
     400: {"description": "the connection was lost in the middle, or an image cannot be used"},
     413: {"description": "the file is too large"},
 }

@@ -24,7 +24,6 @@ from hermes_core.config.webhook_routes import (
 from hermes_core.errors import FieldError
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedRoute
-from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.system import PendingChangeItem
 from hermes_dashboard.models.text import Identifier, problems
 from hermes_dashboard.models.webhook_routes import (
@@ -33,11 +32,12 @@ from hermes_dashboard.models.webhook_routes import (
     WebhookRouteItem,
     WebhookRouteList,
 )
-from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, change_item
+from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.errors import PlainJson
 
 MIN_SECRET_CHARACTERS: Final = 16
 
@@ -49,7 +49,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     def request(name: str, options: WebhookRouteOptions, secret: str) -> PlainJson:
         text = RequestedRoute(options, secret).to_text()
         change = PendingChanges(context.home).add("webhook_route", name, text)
-        return PlainJson(change_item(change, ConfigFile.of_home()), 202)
+        return pending_response(change, ConfigFile.of_home())
 
     @routes.get("", response_model=WebhookRouteList, responses=problems(400))
     def list_routes() -> WebhookRouteList:

@@ -36,20 +36,20 @@ from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, 
 from gateway.platforms.telegram.messages import UPDATE_TYPES
 from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, PlatformRefusedError
+from hermes_core.json_values import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from aiogram import Bot
     from starlette.requests import Request
     from starlette.responses import Response
 
-    HandleUpdate = Callable[[dict[str, Any]], Awaitable[None]]
-    from collections.abc import Awaitable, Callable
-
-    from aiogram import Bot
-
     from gateway.platforms.problems import ConnectionProblems
     from gateway.platforms.telegram.results import TokenRedactor
+    from hermes_core.json_values import JsonObject
+
+    HandleUpdate = Callable[[JsonObject], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class TelegramWebhook:
         return PlainTextResponse("ok")
 
 
-def _chat_of(update: dict[str, Any]) -> str:
+def _chat_of(update: JsonObject) -> str:
     """The chat of an update, as far as it can be read."""
     for name in UPDATE_TYPES:
         message = update.get(name)
@@ -117,7 +117,7 @@ def _chat_of(update: dict[str, Any]) -> str:
     return ""
 
 
-def _read(body: bytes) -> dict[str, Any] | None:
+def _read(body: bytes) -> JsonObject | None:
     try:
         update = json.loads(body)
     except (ValueError, RecursionError):
@@ -162,7 +162,7 @@ class UpdatePoller:
     def __init__(
         self,
         bot: Bot,
-        handle: Callable[[dict[str, Any]], Awaitable[None]],
+        handle: HandleUpdate,
         clean: TokenRedactor,
         problems: ConnectionProblems,
         wait_seconds: int,
@@ -217,24 +217,24 @@ class UpdatePoller:
             self._problems.note_failure(self._delay.failures, text)
         await asyncio.sleep(max(pause, retry_after))
 
-    async def _poll(self) -> list[dict[str, Any]]:
+    async def _poll(self) -> list[JsonObject]:
         first = self._first_open()
         self._stored = {item for item in self._stored if item >= first}
         seconds = 0 if self._open else self._wait_seconds  # Telegram returns open ones at once
         method = RawUpdates(offset=first or None, timeout=seconds)
         return await self._bot(method, request_timeout=seconds + EXTRA_TIMEOUT_SECONDS)
 
-    def _enqueue(self, updates: list[dict[str, Any]]) -> None:
+    def _enqueue(self, updates: list[JsonObject]) -> None:
         """Handle new updates, those of a chat in order."""
         for update in updates:
-            update_id = int(update["update_id"])
+            update_id = number_in(update, "update_id")
             if update_id not in self._open and update_id not in self._stored:
                 self._open[update_id] = asyncio.Event()
                 self._latest = max(self._latest, update_id)
                 job = functools.partial(self._store, update_id, update)
                 self._queues.add(_chat_of(update), job, job)
 
-    async def _store(self, update_id: int, update: dict[str, Any]) -> None:
+    async def _store(self, update_id: int, update: JsonObject) -> None:
         await self._handle(update)
         self._open.pop(update_id).set()
         self._stored.add(update_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import vodozemac
 from Crypto.PublicKey import ECC
@@ -66,30 +66,30 @@ class CrossSigningKeys(NamedTuple):
         """The record that stores the keys."""
         return {name: key.seed for name, key in zip(USAGES, self, strict=True)}
 
-    def upload_body(self, user_id: str) -> dict[str, Any]:
+    def upload_body(self, user_id: str) -> JsonObject:
         """The public keys, signed by the master key."""
-        body: dict[str, Any] = {}
+        body: JsonObject = {}
         for usage, key in zip(USAGES, self, strict=True):
-            body[f"{usage}_key"] = {
+            public: JsonObject = {
                 "user_id": user_id,
                 "usage": [usage],
                 "keys": {f"ed25519:{key.public}": key.public},
             }
-        for usage in USAGES[1:]:
-            add_signature(body[f"{usage}_key"], user_id, self.master)
+            is_master = usage == USAGES[0]
+            body[f"{usage}_key"] = public if is_master else signed(public, user_id, self.master)
         return body
 
 
-def add_signature(value: dict[str, Any], user_id: str, key: SigningKey) -> None:
-    """Sign a JSON object with a cross-signing key."""
-    name = f"ed25519:{key.public}"
-    value.setdefault("signatures", {}).setdefault(user_id, {})[name] = key.sign(canonical(value))
+def signed(value: JsonObject, user_id: str, key: SigningKey) -> JsonObject:
+    """A JSON object with the signature of a cross-signing key, in place of any others."""
+    signature: JsonObject = {f"ed25519:{key.public}": key.sign(canonical(value))}
+    return {**value, "signatures": {user_id: signature}}
 
 
-def canonical(value: dict[str, Any]) -> str:
+def canonical(value: JsonObject) -> str:
     """The text of a JSON object that is signed."""
-    signed = {name: item for name, item in value.items() if name not in {"signatures", "unsigned"}}
-    return str(Api.to_canonical_json(signed))
+    text = {name: item for name, item in value.items() if name not in {"signatures", "unsigned"}}
+    return str(Api.to_canonical_json(text))
 
 
 def is_signed_by(value: JsonObject, user_id: str, key: str) -> bool:

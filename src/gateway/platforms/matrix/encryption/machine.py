@@ -123,11 +123,11 @@ class EncryptionMachine:
         count = config_values.number(counts.get("signed_curve25519"), 0)
         self.olm.handle_response(KeysUploadResponse(0, count))
 
-    def _fallback_keys(self) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def _fallback_keys(self) -> JsonObject:
+        result: JsonObject = {}
         for name, key in self.store.new_fallback_key().items():
-            signed: dict[str, Any] = {"key": key, "fallback": True}
-            signature = {f"ed25519:{self.store.device_id}": self.olm.sign_json(signed)}
+            signed: JsonObject = {"key": key, "fallback": True}
+            signature: JsonObject = {f"ed25519:{self.store.device_id}": self.olm.sign_json(signed)}
             signed["signatures"] = {self._me: signature}
             result[f"signed_curve25519:{name}"] = signed
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from gateway import config_values
 from gateway.platforms.matrix.client import MatrixRequestError
@@ -138,7 +138,7 @@ async def _publish(
     client: MatrixClient, keys: CrossSigningKeys, account: str, password: str
 ) -> str:
     """Upload the public keys; why not, or empty."""
-    body: dict[str, Any] = keys.upload_body(account)
+    body = keys.upload_body(account)
     try:
         await client.call("POST", "keys/device_signing/upload", body)
     except MatrixRequestError as error:
@@ -162,10 +162,8 @@ async def _sign_device(
     device: JsonObject = query.device(account, device_id)
     if cross_signing.is_signed_by(device, account, keys.self_signing.public):
         return
-    signed: dict[str, Any] = {
-        name: value for name, value in device.items() if name not in {"signatures", "unsigned"}
-    }
-    cross_signing.add_signature(signed, account, keys.self_signing)
+    facts = {name: value for name, value in device.items() if name != "unsigned"}
+    signed = cross_signing.signed(facts, account, keys.self_signing)
     await client.call("POST", "keys/signatures/upload", {account: {device_id: signed}})
 
 

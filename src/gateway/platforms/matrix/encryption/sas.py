@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import vodozemac
 from nio import Api  # type: ignore[import-untyped] # it has no types
@@ -56,7 +56,7 @@ class SasExchange:
         self._secret: vodozemac.EstablishedSas | None = None
         self._other_key = ""
 
-    def accept(self, start: JsonObject) -> dict[str, Any]:
+    def accept(self, start: JsonObject) -> JsonObject:
         """The content that accepts a start."""
         offered = start.get("message_authentication_codes")
         macs = offered if isinstance(offered, list) else []
@@ -95,9 +95,9 @@ class SasExchange:
         indices = self._secret.bytes(info).emoji_indices
         return [_emoji(index) for index in indices]
 
-    def mac(self, keys: dict[str, str]) -> dict[str, Any]:
+    def mac(self, keys: dict[str, str]) -> JsonObject:
         """The content that authenticates own keys, by their IDs."""
-        macs = {name: self._mac(key, name, is_own=True) for name, key in keys.items()}
+        macs: JsonObject = {name: self._mac(key, name, is_own=True) for name, key in keys.items()}
         names = ",".join(sorted(keys))
         return {"mac": macs, "keys": self._mac(names, "KEY_IDS", is_own=True)}
 

@@ -151,7 +151,10 @@ class Verifications:
                 methods = content.get("methods")
                 if not isinstance(methods, list) or METHOD not in methods:
                     raise SasError("m.unknown_method", "no common verification method")
-                ready = {"from_device": self._machine.store.device_id, "methods": [METHOD]}
+                ready: JsonObject = {
+                    "from_device": self._machine.store.device_id,
+                    "methods": [METHOD],
+                }
                 await self._send(current, "ready", ready)
             case "start":
                 await self._start(current, content)
@@ -251,8 +254,8 @@ class Verifications:
         stored = self._machine.store.load_json(CROSS_SIGNING)
         if not stored:
             return
-        signed = {name: value for name, value in master.items() if name != "signatures"}
-        cross_signing.add_signature(signed, self._me, CrossSigningKeys.load(stored).user_signing)
+        user_signing = CrossSigningKeys.load(stored).user_signing
+        signed = cross_signing.signed(master, self._me, user_signing)
         key = cross_signing.public_key(master)
         await self._client.call("POST", "keys/signatures/upload", {user: {key: signed}})
 
@@ -266,11 +269,11 @@ class Verifications:
             self._current = None
             await self._memory.keep(VERIFICATION_NAME + self._me, "{}")
 
-    async def _send(self, current: Verification, step: str, fields: dict[str, Any]) -> None:
+    async def _send(self, current: Verification, step: str, fields: JsonObject) -> None:
         kind = TYPE_PREFIX + step
-        content: dict[str, Any]
+        content: dict[str, JsonData]
         if current.room_id:
-            relation = {"rel_type": "m.reference", "event_id": current.transaction_id}
+            relation: JsonObject = {"rel_type": "m.reference", "event_id": current.transaction_id}
             content = {**fields, "m.relates_to": relation}
             await self._send_event(current.room_id, kind, content)
             return
