@@ -94,6 +94,20 @@ def test_everything_of_another_home_is_taken_over(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("address", ["localhost:1234/v1", "http://[::1"])
+def test_a_model_whose_address_is_no_url_is_not_taken(
+    hermes: Hermes, other: Path, address: str
+) -> None:
+    section = {"default": "qwen3", "provider": "custom", "base_url": address}
+    write(other / "config.yaml", json.dumps({"model": section}))
+    done = hermes("import", "hermes-agent", str(other), "--yes", "--json")
+    assert done.out, done.err
+    state, detail = items(done.out)["model", "qwen3"]
+    assert (state, address in detail, "http://" in detail) == ("not taken", True, True)
+    assert ConfigFile.of_home().settings().get_str("llm.model") == ""
+    assert ConfigFile.of_home().check() == []
+
+
 def test_what_is_not_taken_has_a_reason(hermes: Hermes, other: Path) -> None:
     shown = hermes("import", "hermes-agent", str(other), "--dry-run", "--json")
     found = items(shown.out)

@@ -12,6 +12,7 @@ from hermes_agent.providers.presets import OPENAI, OPENROUTER
 from hermes_agent.providers.selection import ModelChoice, key_name
 from hermes_conversation.original_home.home import MODEL_SECTION
 from hermes_conversation.original_home.items import ItemState, MoveItem
+from hermes_core.config.values import is_url
 from hermes_core.json_values import object_in, objects_in, text_in
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def translate(home: OriginalHome) -> TranslatedModel:
     base_url = (text_in(section, "base_url") or text_in(own, "base_url")).rstrip("/")
     if provider == CUSTOM and not base_url:
         base_url = home.env.get("OPENAI_BASE_URL", "").rstrip("/")
+    if base_url and not is_url(base_url):
+        problem = f"{base_url!r} is not a URL such as http://localhost:1234/v1"
+        return TranslatedModel(None, f"{problem}; choose a model: hermes setup")
     key = _secret(section, own, variables=home.env)
     window = section.get("context_length")
     choice = _choice(home, name, provider, base_url, is_anthropic=_is_anthropic(section, own))

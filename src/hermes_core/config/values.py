@@ -174,12 +174,13 @@ def _formatted(setting: Setting, raw: object) -> str | None:
     if not text or not (text := text.strip()):
         return text
     if setting.format == "url":
-        return text if _is_url(text) else None
+        return text if is_url(text) else None
     is_database = DATABASE_URL.fullmatch(text) is not None
     return text if is_database and not _has_password(setting, text) else None
 
 
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
+    """Whether a text is the URL of an HTTP server."""
     from urllib.parse import urlsplit  # noqa: PLC0415 - most have no such setting
 
     try:
