@@ -7,16 +7,20 @@ is printed.
 
 from __future__ import annotations
 
-import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ELLIPSIS = "…"
-# No combining or wide characters: Latin letters, dashes, quotation marks and the ellipsis.
-NARROW = "[\0-\u02ff\u2010-\u2027]*"
+# First and last character of ranges without combining characters, by their width in cells: Latin
+# letters, dashes, quotation marks and the ellipsis; Chinese, Japanese and Korean.
+NARROW_RANGES = (("\0", "\u02ff"), ("\u2010", "\u2027"))
+WIDE_RANGES = (
+    ("\u4e00", "\u9fff"), ("\u3000", "\u3029"), ("\u3041", "\u3096"), ("\u309b", "\u30ff"),
+    ("\u3400", "\u4dbf"), ("\uac00", "\ud7a3"), ("\uff01", "\uff60"),
+)  # fmt: skip
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -53,12 +57,23 @@ def one_line(text: str) -> str:
 
 def width(text: str) -> int:
     """Width of *text* in terminal cells."""
-    if text.isascii() or re.fullmatch(NARROW, text):
+    if text.isascii():
         return len(text)
-    # A table of all wide characters; most text never needs it.
+    cells = list(map(_cells, text))
+    if 0 not in cells:
+        return sum(cells)
+    # A table of all characters, which takes longer to load than a list to print.
     from rich.cells import cell_len  # noqa: PLC0415
 
     return cell_len(text)
+
+
+@lru_cache(maxsize=4096)
+def _cells(character: str) -> int:
+    """The width of a common character; 0 for others."""
+    if any(first <= character <= last for first, last in NARROW_RANGES):
+        return 1
+    return 2 if any(first <= character <= last for first, last in WIDE_RANGES) else 0
 
 
 def fit(text: str, cells: int) -> str:

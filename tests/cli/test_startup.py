@@ -7,8 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.cells import cell_len
 
 from hermes_cli.parser import build_parser
+from hermes_core.terminal_text import NARROW_RANGES, WIDE_RANGES
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -77,12 +79,13 @@ def test_a_command_without_actions_takes_any_word() -> None:
     assert parsed.question == "hello"
 
 
-def test_the_width_of_latin_text_needs_no_table_of_wide_characters() -> None:
+def test_the_width_of_common_text_needs_no_table_of_wide_characters() -> None:
     script = (
         "import sys; from hermes_core.terminal_text import width\n"
         "assert width('“Zoë” — or…') == 11\n"
+        "assert width('日本語のテスト, 한국어 (这张图片)') == 33\n"
         "assert 'rich' not in sys.modules\n"
-        "assert width('日本') == 4\n"
+        "assert width('\U0001f600') == 2\n"
     )
     subprocess.run([sys.executable, "-I", "-c", script], check=True, timeout=PATIENCE_SECONDS)
 
@@ -99,3 +102,12 @@ def test_a_command_without_log_entries_does_not_load_the_library_for_them(histor
         capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     assert finished.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize(("ranges", "cells"), [(NARROW_RANGES, 1), (WIDE_RANGES, 2)])
+def test_the_width_of_common_characters_is_that_of_the_table(
+    ranges: tuple[tuple[str, str], ...], cells: int
+) -> None:
+    for first, last in ranges:
+        characters = [chr(code) for code in range(max(ord(first), 0xA1), ord(last) + 1)]
+        assert {cell_len(character) for character in characters if character != "\xad"} == {cells}
