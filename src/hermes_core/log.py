@@ -7,7 +7,6 @@ The import takes a tenth of the CPU time of a short command. Modules that such c
 from __future__ import annotations
 
 import sys
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -46,17 +45,21 @@ class LoggingFinder:
         """The specification of `logging`; None for all other modules."""
         if name != "logging":
             return None
-        sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(name, path, target)
-        loader: Any = spec and spec.loader
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, (each.find_spec(name, path, target) for each in others)), None)
+        if spec is not None:
+            self._install_after_import(spec.loader)
+        return spec
+
+    def _install_after_import(self, loader: Any) -> None:
         load = loader.exec_module
 
         def load_and_install(module: ModuleType) -> None:
             load(module)
+            sys.meta_path.remove(self)
             _install()
 
         loader.exec_module = load_and_install
-        return spec
 
 
 def install() -> None:

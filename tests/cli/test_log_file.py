@@ -65,6 +65,7 @@ def test_an_entry_of_a_library_that_is_imported_later_is_written(hermes_home: Pa
         "from hermes_core import log\n"
         "log.install()\n"
         "assert 'logging' not in sys.modules\n"
+        "import importlib.util; assert importlib.util.find_spec('logging')\n"
         "import asyncio.log\n"
         "asyncio.log.logger.info('too little')\n"
         "asyncio.log.logger.error('of a library')\n"
