@@ -12,8 +12,12 @@ from typing import Final
 
 COMMAND_VARIABLE: Final = "HERMES_COMMAND"
 DEFAULT_NAME: Final = "hermes"
-# The command in code (`hermes setup`, $(hermes …), … | hermes) and in the columns of examples.
-_COMMAND: Final = r"(?:(?<=`)|(?<=  )|(?<=\| )|(?<=\$\())hermes(?=[ `\n]|$)"
+# The command in code (`hermes setup`, $(hermes …), … | hermes), in the columns of examples, and
+# after a colon or a bracket; variables may precede it.
+_COMMAND: Final = (
+    r"((?:`|  |\| |\$\()(?:[A-Z_]+=\S+ )?)hermes(?=[ `\n]|$)"
+    r"|((?:: |\()(?:[A-Z_]+=\S+ )?)hermes(?= [a-z])"
+)
 
 
 def command_name() -> str:
@@ -43,4 +47,6 @@ def terminal_command(*arguments: str) -> str:
 def with_command_name(text: str) -> str:
     """*text*, a message of Hermes, with its commands as the user types them."""
     name = command_name()
-    return text if name == DEFAULT_NAME else re.sub(_COMMAND, lambda _: name, text)
+    if name == DEFAULT_NAME:
+        return text
+    return re.sub(_COMMAND, lambda found: f"{found[1] or found[2]}{name}", text)

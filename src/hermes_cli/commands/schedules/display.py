@@ -59,7 +59,7 @@ def show_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json([job_facts(job, totals.get(job.job_id, JobTotals()), now) for job in jobs])
         return 0
     if not jobs:
-        out.text('No scheduled jobs. Add one: hermes cron add "every weekday 8:00" "…" --to me')
+        out.hint('No scheduled jobs. Add one: hermes cron add "every weekday 8:00" "…" --to me')
         return 0
     out.table(JOB_COLUMNS, [_job_row(job, totals.get(job.job_id, JobTotals())) for job in jobs])
     return 0

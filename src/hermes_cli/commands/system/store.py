@@ -161,7 +161,7 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
             "achievements, rules of permissions)."
         )
     if is_url(arguments.to):
-        out.text("To use it: hermes config set store.url URL")
+        out.hint("To use it: hermes config set store.url URL")
     return 0
 
 
