@@ -235,11 +235,8 @@ class InboxWorkers:
         """Claim a message of the owner's chat, or any with a place; and which of both it is."""
 
         def claim() -> tuple[IncomingMessage, bool] | None:
-            row = self._db.inbox.claim(owners_key) if owners_key else None
-            is_owners = row is not None
-            if row is None and has_place:
-                row = self._db.inbox.claim()
-            return None if row is None else (row, is_owners)
+            row = self._db.inbox.claim(owners_key or None, or_any=has_place)
+            return None if row is None else (row, row.session_key == owners_key)
 
         try:
             return await store_retry.read_or_none(claim, "inbox claim")

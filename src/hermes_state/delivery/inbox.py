@@ -24,11 +24,18 @@ INCOMING_COLUMNS = """
 INSERT_INCOMING = """
     INSERT INTO hermes_inbox
         (platform, account, chat_id, message_id, session_key, payload, received_at, state)
-    VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting') ON CONFLICT DO NOTHING
+    VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting') ON CONFLICT DO NOTHING RETURNING inbox_id
 """
-IS_PLACE_BUSY = """
-    SELECT 1 FROM hermes_inbox
-    WHERE session_key = ? AND state IN ('waiting', 'claimed') AND inbox_id < ? LIMIT 1
+# A new message is claimed at once if it is the only one of its place, which is neither bound to
+# another node nor paused.
+IS_PLACE_FREE = """
+    SELECT 1 WHERE NOT EXISTS (
+        SELECT 1 FROM hermes_inbox
+        WHERE session_key = ? AND state IN ('waiting', 'claimed') AND inbox_id < ?)
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_bound_place WHERE session_key = ? AND node <> ?)
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_paused_place WHERE session_key = ? AND until_at > ?)
 """
 FIND_INCOMING = """
     SELECT inbox_id FROM hermes_inbox
@@ -62,8 +69,6 @@ NEXT_OF_PLACE = """
         SELECT 1 FROM hermes_paused_place p WHERE p.session_key = w.session_key AND p.until_at > ?)
     ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
-IS_BOUND_ELSEWHERE = "SELECT 1 FROM hermes_bound_place WHERE session_key = ? AND node <> ?"
-IS_PAUSED = "SELECT 1 FROM hermes_paused_place WHERE session_key = ? AND until_at > ?"
 WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
@@ -91,6 +96,11 @@ CLAIM_WAITING = """
     UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
     WHERE inbox_id = ? AND state = 'waiting'
 """
+CLAIM_AND_READ = f"""
+    {CLAIM_WAITING} RETURNING {INCOMING_COLUMNS}, coalesce((
+        SELECT i.count FROM hermes_interruption i
+        WHERE i.kind = 'inbox' AND i.number = hermes_inbox.inbox_id), 0)
+"""  # noqa: S608 - own names
 SELECT_INCOMING = f"SELECT {INCOMING_COLUMNS} FROM hermes_inbox WHERE inbox_id = ?"  # noqa: S608
 SETTLE = """
     UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
@@ -200,9 +210,9 @@ class IncomingMessage(NamedTuple):
     crashes: int = 0  # of processes that handled it together with messages of other places
 
     @classmethod
-    def of_row(cls, row: tuple[Any, ...]) -> IncomingMessage:
+    def of_row(cls, row: tuple[Any, ...], crashes: int = 0) -> IncomingMessage:
         """The message of a row with the columns INCOMING_COLUMNS."""
-        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}, 0])
+        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}, crashes])
 
 
 class ReceivedMessage(NamedTuple):
@@ -225,9 +235,9 @@ def enqueue(
 ) -> int:
     """Insert a message, unless it is there; its number."""
     key = (platform, account, chat_id, message_id)
-    tx.execute(INSERT_INCOMING, (*key, session_key, payload, tx.clock.now()))
+    inbox_id = tx.value(INSERT_INCOMING, (*key, session_key, payload, tx.clock.now()))
     tx.wake(INBOX_TOPIC)
-    return int(tx.value(FIND_INCOMING, key))
+    return int(tx.value(FIND_INCOMING, key) if inbox_id is None else inbox_id)
 
 
 def settle(
@@ -294,44 +304,50 @@ class InboxRepository(Repository):
         text = json.dumps(payload)
 
         def insert(tx: Tx) -> ReceivedMessage:
-            row = (*key, session_key, text, tx.clock.now())
-            is_new = tx.execute(INSERT_INCOMING, row).rowcount > 0
-            inbox_id = int(tx.value(FIND_INCOMING, key))
-            is_claimed = (
-                claim
-                and is_new
-                and tx.value(IS_PLACE_BUSY, (session_key, inbox_id)) is None
-                and tx.value(IS_BOUND_ELSEWHERE, (session_key, self.identity.host)) is None
-                and tx.value(IS_PAUSED, (session_key, tx.clock.now())) is None
-            )
+            now = tx.clock.now()
+            inbox_id = tx.value(INSERT_INCOMING, (*key, session_key, text, now))
+            is_new = inbox_id is not None
+            if inbox_id is None:
+                inbox_id = tx.value(FIND_INCOMING, key)
+            place = (session_key, inbox_id, session_key, self.identity.host, session_key, now)
+            is_claimed = claim and is_new and tx.value(IS_PLACE_FREE, place) is not None
             claimed = self._claim(tx, inbox_id) if is_claimed else None
             if claimed is None:
                 tx.wake(INBOX_TOPIC)
-            return ReceivedMessage(inbox_id, is_new, claimed)
+            return ReceivedMessage(int(inbox_id), is_new, claimed)
 
         return self.engine.write(insert)
 
     def _claim(self, tx: Tx, inbox_id: int) -> IncomingMessage | None:
         self._register_process(tx)
-        if not claim_waiting(tx, self.identity.process_id, [inbox_id]):
+        row = tx.row(CLAIM_AND_READ, (self.identity.process_id, inbox_id))
+        if row is None:
             return None  # another process was faster
-        message = IncomingMessage.of_row(tx.rows(SELECT_INCOMING, (inbox_id,))[0])
-        return message._replace(crashes=interruptions.count(tx, "inbox", inbox_id))
+        return IncomingMessage.of_row(row[:-1], crashes=row[-1])
 
-    def claim(self, session_key: str | None = None) -> IncomingMessage | None:
-        """Claim the next message to process; one at a time per place, in order."""
+    def claim(
+        self, session_key: str | None = None, *, or_any: bool = False
+    ) -> IncomingMessage | None:
+        """Claim the next message to process; one at a time per place, in order.
+
+        With *session_key*, one of this place; with *or_any*, of another if it has none.
+        """
         values = (self.identity.host, self.clock.now())
 
-        def find(reader: Reader) -> int | None:
-            if session_key is None:
-                return cast("int | None", reader.value(NEXT_INCOMING, values))
+        def find_of_place(reader: Reader) -> int | None:
             return cast("int | None", reader.value(NEXT_OF_PLACE, (session_key, *values)))
 
+        def find_any(reader: Reader) -> int | None:
+            return cast("int | None", reader.value(NEXT_INCOMING, values))
+
         def claim(tx: Tx) -> IncomingMessage | None:
-            inbox_id = find(tx)
+            inbox_id = None if session_key is None else find_of_place(tx)
+            if inbox_id is None and is_any:
+                inbox_id = find_any(tx)
             return None if inbox_id is None else self._claim(tx, inbox_id)
 
-        if self.engine.read(find) is None:
+        is_any = or_any or session_key is None
+        if self.engine.read(find_any if is_any else find_of_place) is None:
             return None  # without acquiring the write lock
         return self.engine.write(claim, is_conditional=True)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Tx
 
     Kind = Literal["inbox", "outbox"]
 
-COUNT = "SELECT count FROM hermes_interruption WHERE kind = ? AND number = ?"
 ADD = """
     INSERT INTO hermes_interruption (kind, number, count, noted_at) VALUES (?, ?, 1, ?)
     ON CONFLICT (kind, number)
@@ -18,11 +17,6 @@ ADD = """
 """
 FORGET = "DELETE FROM hermes_interruption WHERE kind = ? AND number = ?"
 DELETE_OLD = "DELETE FROM hermes_interruption WHERE noted_at < ?"
-
-
-def count(reader: Reader, kind: Kind, number: int) -> int:
-    """Number of interruptions of a message or reply."""
-    return int(reader.value(COUNT, (kind, number)) or 0)
 
 
 def add(tx: Tx, kind: Kind, number: int) -> int:

@@ -26,19 +26,23 @@ INSERT_REPLY = """
     INSERT INTO hermes_outbox
         (idempotency_key, session_id, inbox_id, platform, target, payload, created_at, state,
          due_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', ?) ON CONFLICT DO NOTHING
+    VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', ?) ON CONFLICT DO NOTHING RETURNING outbox_id
+"""
+REPLY_COLUMNS = """
+    outbox_id, idempotency_key, session_id, inbox_id, platform, target, payload, created_at, state,
+    attempts, due_at, settled_at, receipt, error
 """
 FIND_REPLY = "SELECT outbox_id FROM hermes_outbox WHERE idempotency_key = ?"
 # The oldest due reply of a chat without earlier unsent replies. The condition on the state
 # repeats that of the partial indexes, so that SQLite uses them.
-NEXT_REPLY = """
-    SELECT outbox_id FROM hermes_outbox o
+NEXT_REPLY = f"""
+    SELECT {REPLY_COLUMNS} FROM hermes_outbox o
     WHERE o.state IN ('waiting', 'sending', 'ambiguous') AND o.state <> 'sending'
-        AND due_at <= ? {platform} AND NOT EXISTS (
+        AND due_at <= ? {{platform}} AND NOT EXISTS (
         SELECT 1 FROM hermes_outbox e WHERE e.state IN ('waiting', 'sending', 'ambiguous')
             AND e.outbox_id < o.outbox_id AND e.platform = o.platform AND e.target = o.target)
     ORDER BY outbox_id LIMIT 1 /* skip locked */
-"""
+"""  # noqa: S608 - own names
 HAS_UNSENT = """
     SELECT 1 FROM hermes_outbox o
     WHERE state IN ('waiting', 'sending', 'ambiguous') AND state <> 'sending' {platform} LIMIT 1
@@ -46,10 +50,6 @@ HAS_UNSENT = """
 CLAIM_REPLY = """
     UPDATE hermes_outbox SET state = 'sending', process_id = ?, attempts = attempts + 1
     WHERE outbox_id = ? AND state IN ('waiting', 'ambiguous')
-"""
-REPLY_COLUMNS = """
-    outbox_id, idempotency_key, session_id, inbox_id, platform, target, payload, created_at, state,
-    attempts, due_at, settled_at, receipt, error
 """
 SELECT_REPLY = f"SELECT {REPLY_COLUMNS} FROM hermes_outbox WHERE outbox_id = ?"  # noqa: S608
 SETTLE_SENT = """
@@ -146,9 +146,9 @@ def insert_reply(
     now = tx.clock.now()
     target_json = json.dumps(target, sort_keys=True)
     row = (key, session_id, inbox_id, platform, target_json, json.dumps(payload))
-    tx.execute(INSERT_REPLY, (*row, now, now))
+    outbox_id = tx.value(INSERT_REPLY, (*row, now, now))
     tx.wake(OUTBOX_TOPIC)
-    return int(tx.value(FIND_REPLY, (key,)))
+    return int(tx.value(FIND_REPLY, (key,)) if outbox_id is None else outbox_id)
 
 
 def answer(tx: Tx, process_id: str, batch: ReplyBatch) -> None:
@@ -237,11 +237,12 @@ class OutboxRepository(Repository):
     def _next(self, tx: Tx, sql: str, platform_values: tuple[str, ...]) -> StoredReply | None:
         """The next reply that is due; replies that are too old are given up."""
         now = tx.clock.now()
-        while (outbox_id := tx.value(sql, (now, *platform_values))) is not None:
-            reply = StoredReply.of_row(tx.rows(SELECT_REPLY, (outbox_id,))[0])
+        while (row := tx.row(sql, (now, *platform_values))) is not None:
+            reply = StoredReply.of_row(row)
             if now - reply.created_at <= MAX_AGE_SECONDS:
                 return reply
-            tx.execute(SET_FAILED, ("failed", now, "it was too old to be sent", now, outbox_id))
+            error = "it was too old to be sent"
+            tx.execute(SET_FAILED, ("failed", now, error, now, reply.outbox_id))
         return None
 
     def settle(self, outbox_id: int, receipt: str | None = None) -> None:

@@ -243,7 +243,7 @@ class MessageRepository(Repository):
                 return None
             self._register_process(tx)
             lease = leases.acquire(tx, session_id, holder, leases.LEASE_SECONDS, self.identity)
-            (row_id,) = append.append_all(tx, session_id, [new], lease.token)
+            (row_id,) = append.append_all(tx, session_id, [new])
             for alias in aliases:
                 append.alias(tx, alias, row_id)
             return lease, row_id

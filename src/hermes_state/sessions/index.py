@@ -87,11 +87,9 @@ COUNT_APPENDED = """
     SET last_activity = CASE
             WHEN last_message_id > 0 AND last_activity > ? THEN last_activity ELSE ? END,
         last_message_id = ?, active_count = active_count + ?,
-        lifetime_messages = lifetime_messages + ?, lifetime_tool_calls = lifetime_tool_calls + ?
+        lifetime_messages = lifetime_messages + ?, lifetime_tool_calls = lifetime_tool_calls + ?,
+        preview = coalesce(preview, ?)
     WHERE session_id = ? AND shown <> 2
-"""
-SET_FIRST_PREVIEW = """
-    UPDATE hermes_session_index SET preview = ? WHERE session_id = ? AND preview IS NULL
 """
 FAMILY = """
     SELECT id FROM sessions WHERE id = ? OR parent_session_id = ?
@@ -119,14 +117,13 @@ def record_append(tx: Tx, session_id: str, added: Appended) -> bool:
     if tx.is_behind:
         reindex(tx, session_id)
         return tx.value(IN_TRASH, (session_id,)) is not None
-    values = (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls)
-    is_indexed = tx.execute(COUNT_APPENDED, (*values, session_id)).rowcount > 0
+    counts = (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls)
+    values = (*counts, added.preview or None, session_id)
+    is_indexed = tx.execute(COUNT_APPENDED, values).rowcount > 0
     tx.covered = max(tx.covered, added.last_id)
     if not is_indexed:  # not indexed yet, or in the trash
         reindex(tx, session_id)
         return tx.value(IN_TRASH, (session_id,)) is not None
-    if added.preview:
-        tx.execute(SET_FIRST_PREVIEW, (added.preview, session_id))
     return False
 
 

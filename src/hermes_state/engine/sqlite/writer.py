@@ -2,7 +2,8 @@
 
 A job is a function that receives an open transaction. `submit` returns after the
 transaction with the job's work is on disk. Jobs that wait at the same time share one
-commit; each runs in its own savepoint, so that a failing job rolls back only itself.
+commit. If one of them fails, all are repeated, each in its own savepoint, so that a failing job
+rolls back only itself.
 `submit_soon` returns at once: its job shares the next commit, at the latest after a
 quarter of a second.
 
@@ -218,18 +219,34 @@ class SqliteWriter:
             return False
 
     def _run_together(self, group: list[WriteJob[object]]) -> None:
-        tx = self._tx
         try:
-            tx.begin()
-            for job in group:
-                self._run_in_savepoint(job)
-            tx.commit()
+            self._run_in_one_commit(group, self._run)
         except DriverError as error:
             self._roll_back()
             self._run_one_by_one(group, error)
-            return
+        except BaseException:  # noqa: BLE001 - the failing job gets it when it is repeated
+            self._roll_back()
+            self._run_with_savepoints(group)
+
+    def _run_with_savepoints(self, group: list[WriteJob[object]]) -> None:
+        try:
+            self._run_in_one_commit(group, self._run_in_savepoint)
+        except DriverError as error:
+            self._roll_back()
+            self._run_one_by_one(group, error)
+
+    def _run_in_one_commit(
+        self, group: list[WriteJob[object]], run: Callable[[WriteJob[object]], None]
+    ) -> None:
+        self._tx.begin()
+        for job in group:
+            run(job)
+        self._tx.commit()
         for job in group:
             job.finish()
+
+    def _run(self, job: WriteJob[object]) -> None:
+        job.result = job.work(self._tx)
 
     def _run_one_by_one(self, group: list[WriteJob[object]], error: DriverError) -> None:
         """Retry each job of a failed group alone, unless the error concerns all of them."""
