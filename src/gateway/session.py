@@ -49,6 +49,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+STORED_ACTIVITY: Final = timedelta(seconds=5)  # that of shorter turns is stored at their start
 IMPORTED_META_KEY: Final = "gateway_routes_imported"
 
 
@@ -393,8 +394,9 @@ class SessionStore(OriginalStoreNames):
         with self._lock:
             entry = self.get(session_key)
             if entry is not None:
-                entry.updated_at = local_now()
-                self._put_soon(entry)
+                before, entry.updated_at = entry.updated_at, local_now()
+                if entry.updated_at - before >= STORED_ACTIVITY:
+                    self._put_soon(entry)
 
     def set_busy_check(self, is_busy: Callable[[str], bool]) -> None:
         """Set the check for running turns; busy chats do not expire."""

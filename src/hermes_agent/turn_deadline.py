@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.events import Retrying, ToolFinished, ToolStarted
+from hermes_agent.events import Retrying, TextDelta, ToolFinished, ToolStarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,6 +67,9 @@ class TurnDeadline:
 
     def note(self, event: Event) -> None:
         """Note progress."""
+        if isinstance(event, TextDelta):  # the most frequent one
+            self._progress_at = self._clock()
+            return
         with self._lock:
             self._progress_at = self._clock()
             if isinstance(event, Retrying):  # the pause that follows was announced

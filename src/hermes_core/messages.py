@@ -102,7 +102,7 @@ def without_memory_blocks(text: str) -> str:
 
 def plain_text(content: object) -> str:
     """The text of a message's content; media become `[image]`, `[audio]` and so on."""
-    return _plain(content, 0)
+    return content if isinstance(content, str) else _plain(content, 0)
 
 
 def preview(content: object, limit: int = MAX_PREVIEW_CHARACTERS) -> str:

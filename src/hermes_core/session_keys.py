@@ -17,9 +17,7 @@ from hermes_core.errors import KeyFormatError
 
 KEY_VERSION = "hk1"
 
-_UNESCAPED = frozenset(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~!@#$&*()+,;"
-)
+_UNESCAPED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~!@#$&*()+,;"
 _TAGS = ("c", "t", "u")
 
 
@@ -118,7 +116,9 @@ def _dm_identity(platform: str, identity: str | None) -> str | None:
 
 def _escape(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
-    escaped = "".join(chr(byte) if byte in _UNESCAPED else f"%{byte:02X}" for byte in data)
+    escaped = text
+    if data.strip(_UNESCAPED):  # it has other characters
+        escaped = "".join(chr(byte) if byte in _UNESCAPED else f"%{byte:02X}" for byte in data)
     return escaped.replace("..", "%2E%2E")
 
 

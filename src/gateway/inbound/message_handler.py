@@ -109,8 +109,9 @@ class MessageHandler:
             self._commands.mark_deleted(int(event.get_command_args()))
             self._db.inbox.settle(row.inbox_id)
             return
-        rows = [row, *self._claim_merged(row)]
-        events = [inbox_codec.decode(row.payload) for row in rows]
+        merged = self._claim_merged(row)
+        rows = [row, *merged]
+        events = [event, *[inbox_codec.decode(item.payload) for item in merged]]
         try:
             answer = self._answer(TurnPrompt(rows, events))
         except RetryLaterError:

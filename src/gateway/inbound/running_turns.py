@@ -48,13 +48,12 @@ class RunningTurns:
             self._turns[inbox_id] = _Turn(self._clock(), self._clock())
 
     def progress(self, inbox_id: int, event: Event) -> None:
-        """Note progress."""
-        with self._lock:
-            turn = self._turns.get(inbox_id)
-            if turn is not None:
-                turn.progress_at = self._clock()
-                turn.running_tools += isinstance(event, ToolStarted)
-                turn.running_tools -= isinstance(event, ToolFinished)
+        """Note progress; called by the turn's own thread."""
+        turn = self._turns.get(inbox_id)
+        if turn is not None:
+            turn.progress_at = self._clock()
+            turn.running_tools += isinstance(event, ToolStarted)
+            turn.running_tools -= isinstance(event, ToolFinished)
 
     def end(self, inbox_id: int) -> None:
         """Note the end of a turn."""

@@ -373,7 +373,8 @@ class _ChunkReader:
         text = f"Error of {self._name}: {message}"
         return Failed(FailureKind.SERVER, text, TRY_AGAIN, usage=self._usage)
 
-    def _handle(self, chunk: StreamChunk) -> Iterator[ProviderEvent]:
+    def _handle(self, chunk: StreamChunk) -> list[ProviderEvent]:
+        events: list[ProviderEvent] = []
         usage = chunk.get("usage")
         if isinstance(usage, dict):
             self._usage = _usage(usage)
@@ -381,24 +382,23 @@ class _ChunkReader:
             self._cost = float(cost) if isinstance(cost, int | float) else None
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or NO_DELTA
-            reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-            self._note_reasoning_content(delta.get("reasoning_content"))
+            content = delta.get("reasoning_content")
+            if isinstance(content, str):  # an empty one counts
+                self._has_reasoning_content = True
+                self._reasoning_content.append(content)
+            reasoning = content or delta.get("reasoning")
             if isinstance(reasoning, str) and reasoning:
                 self._reasoning.append(reasoning)
-                yield ReasoningDelta(reasoning)
+                events.append(ReasoningDelta(reasoning))
             self._is_refused |= bool(delta.get("refusal"))
             # Some servers send a list of parts instead of a text.
             if text := plain_text(delta.get("content")) or delta.get("refusal"):
                 self._text.append(text)
-                yield TextDelta(text)
+                events.append(TextDelta(text))
             for part in delta.get("tool_calls") or ():
                 self._add_call_part(part)
             self._finish = choice.get("finish_reason") or self._finish
-
-    def _note_reasoning_content(self, text: object) -> None:
-        if isinstance(text, str):  # an empty one counts
-            self._has_reasoning_content = True
-            self._reasoning_content.append(text)
+        return events
 
     def _add_call_part(self, part: CallDelta) -> None:
         """Merge a part of a tool call; parts with the same index belong together."""

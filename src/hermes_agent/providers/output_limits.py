@@ -37,7 +37,7 @@ def stream_within_limit(
 ) -> Iterator[ProviderEvent]:
     """Send a request; once more if the server rejects it and names its output limit."""
     for event in send():
-        limit = _learned_limit(event, provider.max_output)
+        limit = _learned_limit(event, provider.max_output) if isinstance(event, Failed) else 0
         if limit:
             provider.max_output = limit
             yield from send()
@@ -45,9 +45,9 @@ def stream_within_limit(
         yield event
 
 
-def _learned_limit(event: ProviderEvent, sent: int) -> int:
+def _learned_limit(event: Failed, sent: int) -> int:
     """The lower output limit that a rejected request names; 0 if it names none."""
-    if not isinstance(event, Failed) or event.status_code != 400:
+    if event.status_code != 400:
         return 0
     for pattern in LIMIT_PATTERNS:
         match = pattern.search(event.message)

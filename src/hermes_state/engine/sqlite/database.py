@@ -75,8 +75,7 @@ class SqliteDatabase:
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run *work* on a read-only connection."""
-        with self._readers.reader() as reader:
-            return work(reader)
+        return self._readers.run(work)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[DatabaseReader]:

@@ -12,7 +12,7 @@ from hermes_state.engine.sqlite.driver import connect, sqlite3
 from hermes_state.engine.sqlite.transaction import SqliteReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from hermes_state.engine.columns import Columns
@@ -53,16 +53,33 @@ class ReaderPool:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[SqliteReader]:
-        """Borrow a reader for one short operation."""
-        try:
-            reader = self._idle.pop()
-        except IndexError:
-            reader = self._open()
+        """Borrow a reader for a block."""
+        reader = self._take()
         try:
             yield reader
         except sqlite3.Error:
             reader.connection.close()
             raise
+        self._give_back(reader)
+
+    def run(self, work: Callable[[SqliteReader], T]) -> T:
+        """Borrow a reader for one short operation."""
+        reader = self._take()
+        try:
+            result = work(reader)
+        except sqlite3.Error:
+            reader.connection.close()
+            raise
+        self._give_back(reader)
+        return result
+
+    def _take(self) -> SqliteReader:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._open()
+
+    def _give_back(self, reader: SqliteReader) -> None:
         if self._closed or len(self._idle) >= MAX_IDLE_CONNECTIONS:
             reader.connection.close()
         else:
