@@ -219,31 +219,29 @@ class SqliteWriter:
             return False
 
     def _run_together(self, group: list[WriteJob[object]]) -> None:
+        """Run jobs in one commit; if one of them fails, all again with savepoints."""
         try:
-            self._run_in_one_commit(group, self._run)
+            try:
+                self._commit(group, self._run)
+            except DriverError:
+                raise
+            except BaseException:  # noqa: BLE001 - the failing job gets it when it is repeated
+                self._roll_back()
+                self._commit(group, self._run_in_savepoint)
         except DriverError as error:
             self._roll_back()
             self._run_one_by_one(group, error)
-        except BaseException:  # noqa: BLE001 - the failing job gets it when it is repeated
-            self._roll_back()
-            self._run_with_savepoints(group)
+            return
+        for job in group:
+            job.finish()
 
-    def _run_with_savepoints(self, group: list[WriteJob[object]]) -> None:
-        try:
-            self._run_in_one_commit(group, self._run_in_savepoint)
-        except DriverError as error:
-            self._roll_back()
-            self._run_one_by_one(group, error)
-
-    def _run_in_one_commit(
+    def _commit(
         self, group: list[WriteJob[object]], run: Callable[[WriteJob[object]], None]
     ) -> None:
         self._tx.begin()
         for job in group:
             run(job)
         self._tx.commit()
-        for job in group:
-            job.finish()
 
     def _run(self, job: WriteJob[object]) -> None:
         job.result = job.work(self._tx)
