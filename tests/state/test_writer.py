@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -97,6 +98,36 @@ def test_the_writes_of_a_failed_job_are_not_committed_with_its_group(store: Sess
     assert errors == ["after the first statement"]
     assert store.get_session("s")["title"] is None
     assert {message["content"] for message in store.get_messages("s")} == {"1", "2"}
+
+
+def test_a_write_that_waits_beside_a_vacuum_is_done_once(store: SessionDB) -> None:
+    queue, is_writing = store.engine.writer()._queue, threading.Event()
+    store.append_message("s", "user", "text")
+
+    def wait_for_group(_tx) -> None:
+        is_writing.set()
+        wait_until(lambda: len(queue) >= 3)
+
+    def lengthen(tx) -> None:
+        tx.run("UPDATE sessions SET title = coalesce(title, '') || 'x' WHERE id = 's'")
+
+    def fail(_tx) -> None:
+        raise ValueError
+
+    def work(number: int) -> None:
+        is_writing.wait(60)
+        wait_until(lambda: len(queue) >= number)  # in this order
+        if number == 1:
+            store.vacuum()
+            return
+        with contextlib.suppress(ValueError):
+            store.engine.write(fail if number else lengthen)
+
+    first = threading.Thread(target=store.engine.write, args=(wait_for_group,))
+    first.start()
+    in_threads(3, work)
+    first.join(60)
+    assert store.get_session("s")["title"] == "x"
 
 
 def test_an_acknowledged_write_is_visible_to_another_process(

@@ -77,11 +77,14 @@ class Writer(Protocol):
     def commits(self) -> int:
         """Number of committed transactions."""
 
-    def submit(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
+    def submit(
+        self, work: Callable[[Tx], T], *, is_conditional: bool = False, is_alone: bool = False
+    ) -> T:
         """Run *work* in a transaction; return its result once it is on disk.
 
         *work* may run again after a conflict with another transaction. With *is_conditional*,
-        each of its statements checks what it changes.
+        each of its statements checks what it changes. With *is_alone*, no other work shares the
+        transaction, so that *work* may end it.
         """
 
     def submit_soon(

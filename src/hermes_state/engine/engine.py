@@ -87,6 +87,13 @@ class Engine:
         except DriverError as error:
             raise self.database.to_store_error(error) from error
 
+    def write_alone(self, work: Callable[[Tx], T]) -> T:
+        """Like `write`, in a transaction that *work* may end."""
+        try:
+            return self.writer().submit(work, is_alone=True)
+        except DriverError as error:
+            raise self.database.to_store_error(error) from error
+
     def write_soon(self, work: Callable[[Tx], object], step: str) -> None:
         """Run *work* with the next commit of this process; does not wait for it.
 

@@ -151,7 +151,7 @@ class StatisticsRepository(Repository):
 
     def vacuum(self) -> None:
         """Return free space to the disk; other writers wait meanwhile, so ask the user first."""
-        self.engine.write(lambda tx: tx.compact())
+        self.engine.write_alone(lambda tx: tx.compact())
 
     def optimize_fts(self) -> int:
         """Merge the search index into its smallest form; returns the number of indexes."""

@@ -84,12 +84,16 @@ class PostgresWriter:
         self._is_closed = False
         self.commits = 0
 
-    def submit(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
+    def submit(
+        self, work: Callable[[Tx], T], *, is_conditional: bool = False, is_alone: bool = False
+    ) -> T:
         """Run *work* in a transaction; return its result once it is on disk."""
         if self._is_closed:
             raise StoreError("the session store is closed")
         if os.getpid() != self._pid:
             raise StoreError("a forked process must open the session store again (SessionDB())")
+        if is_alone:
+            self.flush()
         begin = BEGIN_CONDITIONAL if is_conditional else BEGIN
         return run_off_main_thread(lambda: self._run(work, begin))
 

@@ -46,10 +46,11 @@ SOON_SECONDS = 0.25
 class WriteJob(Generic[T]):
     """A queued function and its outcome."""
 
-    __slots__ = ("_done", "error", "result", "work")
+    __slots__ = ("_done", "error", "is_alone", "result", "work")
 
-    def __init__(self, work: Callable[[Tx], T]) -> None:
+    def __init__(self, work: Callable[[Tx], T], *, is_alone: bool = False) -> None:
         self.work = work
+        self.is_alone = is_alone  # in a transaction of its own, which it may end
         self.result: T | None = None
         self.error: BaseException | None = None
         self._done = _thread.allocate_lock()
@@ -104,10 +105,12 @@ class SqliteWriter:
         """Number of committed transactions."""
         return self._tx.commits
 
-    def submit(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
+    def submit(
+        self, work: Callable[[Tx], T], *, is_conditional: bool = False, is_alone: bool = False
+    ) -> T:
         """Run *work* in a transaction; return its result once it is on disk."""
         del is_conditional  # every transaction is isolated: the file has one writer at a time
-        job = self._enqueue(work)
+        job = self._enqueue(work, is_alone=is_alone)
         if is_main_thread():
             self._timer_thread.call()
         else:
@@ -151,9 +154,9 @@ class SqliteWriter:
         run_off_main_thread(self._lead_while_free)
         run_off_main_thread(self._run_deferred)
 
-    def _enqueue(self, work: Callable[[Tx], T]) -> WriteJob[T]:
+    def _enqueue(self, work: Callable[[Tx], T], *, is_alone: bool) -> WriteJob[T]:
         self._check_is_usable()
-        job = WriteJob(work)
+        job = WriteJob(work, is_alone=is_alone)
         self._queue.append(cast("WriteJob[object]", job))
         return job
 
@@ -180,11 +183,19 @@ class SqliteWriter:
     def _run_group(self) -> None:
         waiting: list[WriteJob[object]] = []
         while self._queue and len(waiting) < MAX_GROUP_JOBS:
+            if waiting and (waiting[-1].is_alone or self._queue[0].is_alone):
+                break
             waiting.append(self._queue.popleft())
         if not waiting:
             return
         # Taken last and run first: a deferred job precedes the jobs submitted after it.
-        group = [*self._take_deferred(), *waiting]
+        deferred = self._take_deferred()
+        if waiting[0].is_alone and deferred:
+            self._run_jobs(list(deferred))
+            deferred = []
+        self._run_jobs([*deferred, *waiting])
+
+    def _run_jobs(self, group: list[WriteJob[object]]) -> None:
         if len(group) == 1:
             self._run_alone(group[0])
         else:
