@@ -18,6 +18,7 @@ from support.browsers import (
     ARGUMENTS,
     ROOT,
     ReturningVisitor,
+    Tabs,
     Visitor,
     browser_program,
     dashboard_process,
@@ -28,6 +29,7 @@ from support.command_line import run_hermes
 from support.daemons import stopping_daemon
 from support.dashboards import dashboard, dashboard_context, wait_until
 from support.model_servers import configured_models, model_argument, model_servers
+from support.scheduling import DEMO_GROUP, group_of
 
 if TYPE_CHECKING:
     import socket
@@ -43,10 +45,14 @@ REASON = missing_requirement()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip browser tests where no browser is installed."""
+    """Skip browser tests where no browser is installed; refuse a demo in a second worker."""
     for item in items:
-        if REASON is not None and item.path.is_relative_to(Path(__file__).parent):
+        if not item.path.is_relative_to(Path(__file__).parent):
+            continue
+        if REASON is not None:
             item.add_marker(pytest.mark.skip(reason=REASON))
+        if "demo" in getattr(item, "fixturenames", ()) and group_of(item.nodeid) != DEMO_GROUP:
+            raise pytest.UsageError(f"{item.nodeid} uses the demo: add it to “{DEMO_GROUP}”")
 
 
 @pytest.fixture(scope="session")
@@ -148,8 +154,16 @@ def visitor(stranger: ReturningVisitor, served: RunningDashboard) -> Visitor:
 
 
 @pytest.fixture
+def tabs(visitor: ReturningVisitor) -> Iterator[Tabs]:
+    """New tabs of the visitor, for a test that adds scripts, listeners or another size to one."""
+    result = Tabs(visitor)
+    yield result
+    result.close()
+
+
+@pytest.fixture
 def new_visitor(visit: Callable[..., Visitor], served: RunningDashboard) -> Visitor:
-    """A signed-in browser context for a test that adds scripts, listeners or another size to it."""
+    """A signed-in browser context for a test that changes permissions or the connection."""
     result = visit(served.url)
     result.sign_in(served.access)
     return result

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
     from hermes_achievements.scan.survey import HistorySurvey, SurveyReport, SurveyRequest
-    from support.browsers import DashboardProcess, Visitor
+    from support.browsers import DashboardProcess, Tabs, Visitor
     from support.command_line import Hermes
 
 # A finger that moves to the left over an element.
@@ -106,11 +106,12 @@ def long_history(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_first_scan_climbs_and_badges_appear_meanwhile(
-    long_history: Path, paused_scan: PausedScan, new_visitor: Visitor
+    long_history: Path, paused_scan: PausedScan, tabs: Tabs
 ) -> None:
-    new_visitor.context.add_init_script(FAST_POLLING)
-    new_visitor.context.add_init_script(RECORD_BANNER)
-    page = new_visitor.open("/achievements")
+    page = tabs.new()
+    page.add_init_script(FAST_POLLING)
+    page.add_init_script(RECORD_BANNER)
+    page.goto("/achievements")
     for _ in range(3):
         sessions = paused_scan.reported.get(timeout=PATIENCE_SECONDS)
         expect(page.get_by_text(f"Scanned {sessions:,} of ")).to_be_visible()

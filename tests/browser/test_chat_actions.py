@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, WebSocketRoute
 
     from hermes_state import SessionDB
-    from support.browsers import Visitor
+    from support.browsers import Tabs
 
 IS_ON_TOP = """(button) => {
   const box = button.getBoundingClientRect();
@@ -107,7 +107,7 @@ def test_a_branch_continues_after_an_answer(
 
 
 def test_an_edited_prompt_that_cannot_be_sent_goes_to_the_composer(
-    new_visitor: Visitor, set_model_steps: Callable[[str], str]
+    tabs: Tabs, set_model_steps: Callable[[str], str]
 ) -> None:
     set_model_steps("[]")
 
@@ -124,8 +124,9 @@ def test_an_edited_prompt_that_cannot_be_sent_goes_to_the_composer(
 
         socket.on_message(forward)
 
-    new_visitor.context.route_web_socket(re.compile("/api/ws"), refuse_branches)
-    page = new_visitor.open("/chat")
+    page = tabs.new()
+    page.route_web_socket(re.compile("/api/ws"), refuse_branches)
+    page.goto("/chat")
     ask(page, "alpha")
     expect(log(page).get_by_text("You said: alpha")).to_be_visible()
     log(page).get_by_role("button", name="Edit and resend").click()
@@ -136,10 +137,10 @@ def test_an_edited_prompt_that_cannot_be_sent_goes_to_the_composer(
 
 
 def test_a_copy_that_the_browser_refuses_is_reported(
-    set_model_steps: Callable[[str], str], new_visitor: Visitor
+    set_model_steps: Callable[[str], str], tabs: Tabs
 ) -> None:
     set_model_steps("[]")
-    page = new_visitor.context.new_page()
+    page = tabs.new()
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined });")
     page.goto("/chat")  # as without TLS, on another machine
     ask(page, "alpha")
@@ -148,10 +149,10 @@ def test_a_copy_that_the_browser_refuses_is_reported(
 
 
 def test_the_field_of_an_edit_takes_the_focus_once(
-    set_model_steps: Callable[[str], str], new_visitor: Visitor
+    set_model_steps: Callable[[str], str], tabs: Tabs
 ) -> None:
     set_model_steps("[]")
-    page, other = new_visitor.open("/chat"), new_visitor.context.new_page()
+    page, other = tabs.open("/chat"), tabs.new()
     ask(page, "alpha")
     expect(log(page).get_by_text("You said: alpha")).to_be_visible()
     other.goto(page.url)
@@ -167,10 +168,10 @@ def test_the_field_of_an_edit_takes_the_focus_once(
 
 
 def test_a_notice_does_not_cover_the_buttons_of_the_composer(
-    set_model_steps: Callable[[str], str], new_visitor: Visitor
+    set_model_steps: Callable[[str], str], tabs: Tabs
 ) -> None:
     set_model_steps("[]")
-    page = new_visitor.open("/chat")
+    page = tabs.open("/chat")
     ask(page, "alpha")
     expect(log(page).get_by_text("You said: alpha")).to_be_visible()
     for size in (PHONE, DESKTOP):

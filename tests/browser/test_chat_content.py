@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from support.browsers import Visitor
+    from support.browsers import Tabs
 
 NATURAL_WIDTH = "image => image.decode().then(() => image.naturalWidth)"
 
@@ -132,13 +132,13 @@ def test_diagrams_are_drawn_without_an_origin_and_a_broken_one_shows_its_source(
 
 
 def test_long_words_of_a_table_are_whole_on_a_phone(
-    set_model_steps: Callable[[str], str], new_visitor: Visitor
+    set_model_steps: Callable[[str], str], tabs: Tabs
 ) -> None:
     words = ["configuration_of_the_gateway", "Donaudampfschifffahrt", "https://example.org/a/path"]
     rows = [" | ".join(words), " | ".join("---" for _ in words), " | ".join(["x"] * len(words))]
     answer = "\n".join(f"| {row} |" for row in rows)
     set_model_steps(f"[{{say: {json.dumps(answer)}}}]")
-    page = new_visitor.open("/chat")
+    page = tabs.open("/chat")
     page.set_viewport_size(PHONE)
     ask(page, "Tabulate")
     headings = log(page).get_by_role("columnheader")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, WebSocketRoute
 
     from hermes_state import SessionDB
-    from support.browsers import Visitor
+    from support.browsers import Tabs, Visitor
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_an_image_that_cannot_be_used_is_refused_when_it_is_attached(
 
 @pytest.mark.usefixtures("two_conversations")
 def test_a_send_that_fails_after_a_switch_returns_to_the_draft_of_its_conversation(
-    new_visitor: Visitor, db: SessionDB
+    tabs: Tabs, db: SessionDB
 ) -> None:
     sockets: list[WebSocketRoute] = []
     held: list[str] = []
@@ -145,8 +145,9 @@ def test_a_send_that_fails_after_a_switch_returns_to_the_draft_of_its_conversati
         sockets.append(socket)
         socket.on_message(forward)
 
-    new_visitor.context.route_web_socket(re.compile("/api/ws"), hold_messages)
-    page = new_visitor.open("/chat/bees")
+    page = tabs.new()
+    page.route_web_socket(re.compile("/api/ws"), hold_messages)
+    page.goto("/chat/bees")
     expect(log(page).get_by_text("About bees")).to_be_visible()
     ask(page, "Do they sting?")
     expect(field(page)).to_have_value("")

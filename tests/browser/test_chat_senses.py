@@ -13,7 +13,7 @@ from support.chat_browser import ask, log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from support.browsers import Visitor
+    from support.browsers import Tabs, Visitor
 
 FIELD = "Message to the agent"
 # The page believes to be in the background as long as `isAway` is set; notifications are recorded.
@@ -33,10 +33,10 @@ window.Notification = class extends window.Notification {
 
 
 def test_speech_becomes_text_in_the_field(
-    set_model_steps: Callable[[str], str], new_visitor: Visitor
+    set_model_steps: Callable[[str], str], tabs: Tabs
 ) -> None:
     set_model_steps("[]")
-    page = new_visitor.context.new_page()
+    page = tabs.new()
     page.goto("/chat")
     field = page.get_by_role("textbox", name=FIELD)
     expect(field).to_be_visible()
@@ -78,11 +78,11 @@ def test_an_answer_in_a_background_tab_is_a_notification_after_a_click_and_a_mar
 
 
 def test_a_missing_or_refused_microphone_is_explained(
-    set_model_steps: Callable[[str], str], new_visitor: Visitor
+    set_model_steps: Callable[[str], str], tabs: Tabs
 ) -> None:
     set_model_steps("[]")
     ConfigFile.of_home().set("gateway.transcribe_command", "echo milk")
-    page = new_visitor.open("/chat")
+    page = tabs.open("/chat")
     reasons = {
         "NotFoundError": "No microphone was found.",
         "NotAllowedError": "The browser does not allow the microphone for this page.",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page
 
-    from support.browsers import Visitor
+    from support.browsers import Tabs
 
 
 def queue(page: Page, text: str) -> None:
@@ -35,15 +35,15 @@ def queued(page: Page) -> Locator:
 
 
 @pytest.fixture
-def open_tabs(new_visitor: Visitor) -> Callable[[], tuple[Page, Page]]:
+def open_tabs(tabs: Tabs) -> Callable[[], tuple[Page, Page]]:
     """Ask something in one tab, and open the same conversation in another."""
 
     def open_both() -> tuple[Page, Page]:
-        first = new_visitor.open("/chat")
+        first = tabs.open("/chat")
         ask(first, "Begin")
         expect(first.get_by_role("button", name="Stop")).to_be_visible()
         expect(first).to_have_url(re.compile(r"/chat/\S+"))
-        second = new_visitor.open(first.url)
+        second = tabs.open(first.url)
         expect(second.get_by_role("button", name="Stop")).to_be_visible()
         return first, second
 
@@ -140,10 +140,10 @@ def test_escape_that_ends_an_input_method_does_not_stop_the_turn(
 
 
 def test_queued_messages_are_readable_in_the_dark(
-    answering: Callable[..., HeldServer], new_visitor: Visitor
+    answering: Callable[..., HeldServer], tabs: Tabs
 ) -> None:
     answering("[{say: One.}]", HeldServer)
-    page = new_visitor.open("/chat")
+    page = tabs.open("/chat")
     page.get_by_role("button", name="Use dark theme").click()
     ask(page, "Begin")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()

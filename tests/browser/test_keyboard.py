@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
     from hermes_state import SessionDB
-    from support.browsers import Visitor
+    from support.browsers import Tabs
 
 # Notes what each control is when it gets the focus.
 NOTE_FOCUS = """() => {
@@ -205,8 +205,8 @@ def test_the_palette_finds_pages_actions_and_conversations(demo_page: Page) -> N
     expect(demo_page).to_have_url(re.compile("/sessions/2"))
 
 
-def test_what_is_typed_before_the_palette_has_loaded_is_not_lost(new_visitor: Visitor) -> None:
-    page = new_visitor.open("/sessions")
+def test_what_is_typed_before_the_palette_has_loaded_is_not_lost(tabs: Tabs) -> None:
+    page = tabs.open("/sessions")
     expect(page.get_by_role("heading", name="Sessions").first).to_be_visible()
     held: list[Route] = []
     page.route("**/CommandPalette*.js", lambda route: held.append(route))  # noqa: PLW0108

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from support.browsers import DashboardProcess, Visitor
+    from support.browsers import DashboardProcess, ReturningVisitor, Visitor
     from support.command_line import Hermes
     from support.dashboards import RunningDashboard
 
@@ -39,9 +39,9 @@ EMPTY = {
 
 
 def test_a_link_opens_an_empty_home_and_is_removed_from_the_url(
-    visit: Callable[..., Visitor], served: RunningDashboard
+    stranger: ReturningVisitor, served: RunningDashboard
 ) -> None:
-    page = visit(served.url).open(served.access.link())
+    page = stranger.open(served.access.link())
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
     assert page.url == f"{served.url}/"
     assert "token" not in page.evaluate("JSON.stringify(history.state_text) + location.href")
@@ -61,9 +61,11 @@ def test_an_empty_page_has_a_hint(page: Page) -> None:
         expect(page.get_by_role("alert").filter(has_text="Something went wrong")).to_have_count(0)
 
 
-def test_a_link_works_once(visit: Callable[..., Visitor], served: RunningDashboard) -> None:
+def test_a_link_works_once(
+    visit: Callable[..., Visitor], stranger: ReturningVisitor, served: RunningDashboard
+) -> None:
     link = served.access.link()
-    first = visit(served.url)
+    first = stranger
     expect(first.open(link).get_by_role("heading", name="Welcome")).to_be_visible()
     second = visit(served.url)
     second.problems.allow(UNKNOWN)
@@ -77,11 +79,11 @@ def test_a_link_works_once(visit: Callable[..., Visitor], served: RunningDashboa
 
 
 def test_an_anonymous_visitor_sees_how_to_sign_in(
-    visit: Callable[..., Visitor], served: RunningDashboard
+    stranger: ReturningVisitor, served: RunningDashboard
 ) -> None:
-    anonymous = visit(served.url)
-    anonymous.problems.allow(UNKNOWN)
-    page = anonymous.open("/sessions")
+    del served
+    stranger.problems.allow(UNKNOWN)
+    page = stranger.open("/sessions")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
     expect(page.get_by_role("navigation")).to_have_count(0)
@@ -130,15 +132,14 @@ def test_other_machines_need_the_password_and_may_not_guess(
 
 
 def test_a_sign_in_in_another_tab_is_noticed(
-    visit: Callable[..., Visitor], served: RunningDashboard
+    stranger: ReturningVisitor, served: RunningDashboard
 ) -> None:
-    visitor = visit(served.url)
-    visitor.problems.allow(UNKNOWN)
-    waiting = visitor.open("/")
+    stranger.problems.allow(UNKNOWN)
+    waiting = stranger.open("/")
     expect(waiting.get_by_role("heading", name="Sign in")).to_be_visible()
-    expect(
-        visitor.open(served.access.link()).get_by_role("heading", name="Welcome")
-    ).to_be_visible()
+    with stranger.context.new_page() as other:
+        other.goto(served.access.link())
+        expect(other.get_by_role("heading", name="Welcome")).to_be_visible()
     expect(waiting.get_by_role("heading", name="Welcome")).to_be_visible()
 
 

@@ -15,7 +15,7 @@ from gateway import status
 from hermes_cli.commands.dashboard.gateway_control import GatewayControl
 from hermes_cli.commands.dashboard.process import GatewayStatusReader
 from hermes_core.config.file import ConfigFile
-from support.browsers import ROOT
+from support.browsers import PHONE, ROOT
 from support.command_line import run_hermes
 from support.plugin_folders import make_plugin
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from hermes_state import SessionDB
-    from support.browsers import Visitor
+    from support.browsers import ReturningVisitor, Tabs, Visitor
     from support.dashboards import RunningDashboard
 
 # As plugins for the original are written: no build, React and everything else from the window.
@@ -73,35 +73,33 @@ def with_tabs(hermes_home: Path) -> Iterator[None]:
 
 
 def test_the_gateway_page_shows_what_does_not_work(
-    db: SessionDB, visit: Callable[..., Visitor], serve: Callable[..., RunningDashboard]
+    db: SessionDB, stranger: ReturningVisitor, serve: Callable[..., RunningDashboard]
 ) -> None:
     reader = GatewayStatusReader(db)
     served = serve(gateway=reader)
-    visitor = visit(served.url)
-    visitor.sign_in(served.access)
-    with status.hold_lock():
+    stranger.sign_in(served.access)
+    with status.hold_lock(), stranger.context.new_page() as page:
         status.write_runtime_status(
             "degraded",
             platforms={"telegram": {"state": "lost", "error_message": "Get a new token. " * 9}},
             problems=["telegram is lost: Token revoked."],
             heartbeat_at=time.time(),
         )
-        page = visitor.open("/gateway")
+        page.goto("/gateway")
         alert = page.get_by_role("alert").filter(has_text="Not everything works")
         expect(alert.get_by_text("telegram is lost: Token revoked.")).to_be_visible()
-        page.set_viewport_size({"width": 390, "height": 844})
+        page.set_viewport_size(PHONE)
         label = page.locator(".mantine-Badge-label", has_text="lost")
         assert label.evaluate("item => item.scrollWidth <= item.clientWidth")  # not cut off
 
 
 def test_the_gateway_is_started_and_stopped_on_the_page(
-    db: SessionDB, visit: Callable[..., Visitor], serve: Callable[..., RunningDashboard]
+    db: SessionDB, stranger: ReturningVisitor, serve: Callable[..., RunningDashboard]
 ) -> None:
     db.inbox.quarantine("telegram", "77", '{"odd": 1}', "unknown kind")
     served = serve(gateway=GatewayStatusReader(db), control_gateway=GatewayControl())
-    visitor = visit(served.url)
-    visitor.sign_in(served.access)
-    page = visitor.open("/gateway")
+    stranger.sign_in(served.access)
+    page = stranger.open("/gateway")
     platforms = page.get_by_role("region", name="Platforms")
     expect(platforms.get_by_role("row", name="local not running")).to_be_visible()
     unhandled = page.get_by_role("region", name="Messages that could not be handled")
@@ -199,10 +197,10 @@ def test_the_plugin_of_the_tutorial_has_a_page_and_fills_a_slot(
     expect(page.get_by_role("link", name="talk")).to_be_visible()
 
 
-def test_a_secret_is_stored_and_never_sent_to_the_page(new_visitor: Visitor) -> None:
+def test_a_secret_is_stored_and_never_sent_to_the_page(tabs: Tabs) -> None:
     ConfigFile.of_home().set("keys.openai", "sk-very-secret")
     bodies: list[str] = []
-    page = new_visitor.context.new_page()
+    page = tabs.new()
     page.on("response", lambda item: "/api/settings" in item.url and bodies.append(item.text()))
     page.goto("/settings")
     page.get_by_role("searchbox", name="Search settings").fill("keys.")

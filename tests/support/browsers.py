@@ -35,7 +35,10 @@ ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 # The microphone of the browser is a tone, and every page may use it.
 MICROPHONE = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
-ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", *MICROPHONE]
+# A page lives for a second: code that is optimised for later is not used. Tabs share the process
+# that has compiled the scripts of the page.
+SHORT_PAGES = ["--js-flags=--no-opt --no-maglev", "--process-per-site"]
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", *MICROPHONE, *SHORT_PAGES]
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 800}
 # Reports every blocked resource as a console error, also where the browser shows nothing.
@@ -78,11 +81,12 @@ def loop_of(browser: Browser) -> Iterator[None]:
     Playwright leaves its loop marked as running; async tests in the same process could then
     not start their own loop.
     """
+    before = asyncio._get_running_loop()
     asyncio._set_running_loop(browser._impl_obj._loop)
     try:
         yield
     finally:
-        asyncio._set_running_loop(None)
+        asyncio._set_running_loop(before)
 
 
 # The chat was left before its connection was open.
@@ -194,6 +198,33 @@ class ReturningVisitor(Visitor):
             self._check()
         finally:
             self.problems.forget()
+
+
+class Tabs:
+    """Further tabs of a returning visitor, in the process that has compiled the scripts.
+
+    Scripts, listeners, routes and the size of a tab end with it.
+    """
+
+    def __init__(self, visitor: ReturningVisitor) -> None:
+        self._visitor = visitor
+        self._opened: list[Page] = []
+
+    def new(self) -> Page:
+        """An empty tab."""
+        self._opened.append(self._visitor.context.new_page())
+        return self._opened[-1]
+
+    def open(self, path: str) -> Page:
+        """Open a path in a new tab."""
+        page = self.new()
+        page.goto(path)
+        return page
+
+    def close(self) -> None:
+        """Close the tabs."""
+        for page in self._opened:
+            page.close()
 
 
 class DashboardProcess(NamedTuple):
