@@ -212,6 +212,7 @@ def _shares(context: BenchmarkContext, home: Path, address: str, token: str) -> 
     """
     headers = {"Authorization": f"Bearer {token}"}
     times: dict[str, list[float]] = {name: [] for name in ("bare", *SHARED_PATHS)}
+    count = context.rounds(REQUESTS // ROUNDS)
     with (
         _bare_server() as bare,
         httpx2.Client(base_url=address, headers=headers, timeout=600) as client,
@@ -219,12 +220,10 @@ def _shares(context: BenchmarkContext, home: Path, address: str, token: str) -> 
         session = client.get("/api/sessions", params={"limit": 1}).json()["items"][0]["id"]
         with _writer(home), _rescanning(client):
             for _ in range(context.rounds(ROUNDS)):
-                times["bare"] += asyncio.run(_request(bare, {}, "/", REQUESTS // ROUNDS))
+                times["bare"] += asyncio.run(_request(bare, {}, "/", count))
                 for name, path in SHARED_PATHS.items():
                     address_of = path.format(session=session)
-                    times[name] += asyncio.run(
-                        _request(address, headers, address_of, REQUESTS // ROUNDS)
-                    )
+                    times[name] += asyncio.run(_request(address, headers, address_of, count))
     base = percentile(times["bare"], 0.95)
     return [
         Figure(

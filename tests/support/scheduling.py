@@ -31,13 +31,13 @@ GROUPS: Final = {
     r"|.*test_platform_kills\.py::.*matrix\]",
     "postgresql": r"tests/state/(.*\[postgresql|test_(store_copy|postgres))|tests/cli/test_store\b"
     r"|tests/a[a-z]*/test_shared_(ledger|scan)",
+    "benchmarks": r"tests/benchmarks/test_run\.py",
     "launcher": r"tests/cli/test_launcher\.py",
     # Its library takes half a second to import.
     "OpenAPI": r"tests/dashboard/test_openapi\.py",
     "API clients": r"tests/acceptance/test_api_clients\.py",
     # Its library takes seconds to import, in each process that runs one of these tests.
     "telegram": r"tests/gateway/test_(telegram|live_reply)",
-    "benchmarks": r"tests/benchmarks/test_run\.py",
     "local model": r"tests/agent/test_local_model\.py",
     "mail": r"tests/gateway/test_email\.py|.*test_platform_kills\.py::.*email\]",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",
