@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from support.browsers import DESKTOP, PHONE, overflowing_elements
+from support.browsers import DESKTOP, PHONE, follow, overflowing_elements
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,8 +90,12 @@ def test_text_that_looks_like_code_stays_text(db: SessionDB, page: Page) -> None
     for role in ("user", "assistant"):
         db.append_message("evil", role, EVIL)
     db.append_message("evil", "tool", EVIL, tool_name="<b>tool</b>")
-    for path in ("/", "/sessions", "/sessions?q=honest", "/chat", "/sessions/evil"):
-        page.goto(path)
+    page.goto("/")
+    expect(page.get_by_text("onerror").first).to_be_visible()
+    for path in ("/sessions", "/sessions?q=honest", "/chat", "/sessions/evil"):
+        page.get_by_text("onerror").first.evaluate("one => { one.dataset.left = '' }")
+        follow(page, path)
+        expect(page.locator("[data-left]")).to_have_count(0)
         expect(page.get_by_text("onerror").first).to_be_visible()
     log = page.get_by_label("Conversation messages")
     log.locator("summary").first.click()
