@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from mcp.client.session import ClientSession
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 from hermes_core import __version__
 from hermes_core.media_store import of_home
@@ -24,6 +21,8 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from mcp.client.session import ClientSession
 
 READING = {
     "conversations_list", "conversations_search", "conversation_get", "messages_read",
@@ -51,6 +50,10 @@ def arguments_of(*more: str) -> list[str]:
 
 @asynccontextmanager
 async def mcp_session(*extra_arguments: str) -> AsyncIterator[ClientSession]:
+    # Half a second to import: not in every test process, at collection.
+    from mcp.client.session import ClientSession  # noqa: PLC0415
+    from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
+
     server = StdioServerParameters(
         command=sys.executable, args=arguments_of(*extra_arguments), env=dict(os.environ)
     )
@@ -79,6 +82,9 @@ async def http_server(*extra_arguments: str) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def http_session(url: str, key: str) -> AsyncIterator[ClientSession]:
+    from mcp.client.session import ClientSession  # noqa: PLC0415 - as above
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - as above
+
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http,

@@ -33,8 +33,9 @@ GROUPS: Final = {
     r"|tests/a[a-z]*/test_shared_(ledger|scan)",
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "launcher": r"tests/cli/test_launcher\.py",
-    # Its library takes half a second to import.
+    # Their libraries take half a second to import.
     "OpenAPI": r"tests/dashboard/test_openapi\.py",
+    "MCP client": r"tests/cli/test_mcp_serve\.py",
     "API clients": r"tests/acceptance/test_api_clients\.py",
     # Its library takes seconds to import, in each process that runs one of these tests.
     "telegram": r"tests/gateway/test_(telegram|live_reply)",
