@@ -17,7 +17,7 @@ from support.browsers import (
     DESKTOP,
     PHONE,
     axe_violations,
-    follow,
+    follow_to_another_page,
     overflowing_elements,
     wait_until_settled,
 )
@@ -60,8 +60,6 @@ ALL = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 RULES = {"light": ALL, "dark": ("wcag141", "wcag143"), "phone": ("wcag22aa", "cat.keyboard")}
 MOVING = """() => document.getAnimations().filter((one) => one.playState === "running")
   .map((one) => `it moves: ${one.animationName} ${one.effect.target.className}`)"""
-# Marks the heading of a page before the next one is shown.
-MARK_HEADING = "() => { document.querySelector('main :is(h1, h2, h3)').dataset.left = '' }"
 # A chart is ready once it has drawn.
 DRAWN = "() => [...document.querySelectorAll('canvas')].every((one) => one.width > 0)"
 
@@ -86,9 +84,7 @@ def open_pages(page: Page, pages: dict[str, str]) -> Iterator[str]:
         if path == next(iter(pages.values())):
             page.goto(path)
         else:
-            page.evaluate(MARK_HEADING)
-            follow(page, path)
-            expect(page.locator("[data-left]")).to_have_count(0)
+            follow_to_another_page(page, path)
         wait_until_drawn(page, path)
         yield name
 

@@ -280,6 +280,13 @@ def follow(page: Page, path: str) -> None:
     page.evaluate("(path) => history.pushState(null, '', path)", path)
 
 
+def follow_to_another_page(page: Page, path: str) -> None:
+    """Follow a path to a page with another component, and wait until this page has left."""
+    page.evaluate("document.querySelector('main :is(h1, h2, h3)').dataset.left = ''")
+    follow(page, path)
+    expect(page.locator("[data-left]")).to_have_count(0)
+
+
 def axe_violations(page: Page, *tags: str) -> list[str]:
     """The accessibility violations that axe finds once nothing fades any more, one per line."""
     if not page.evaluate("'axe' in window"):
