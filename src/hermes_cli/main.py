@@ -29,6 +29,7 @@ TUI_OPTIONS = frozenset(
 def entry() -> NoReturn:
     """Run the command line of this process."""
     gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
+    gc.enable()  # the launcher disables it
     _open_missing_streams()
     code = main(sys.argv[1:])
     gc.freeze()  # the end of the process frees it all; nothing is left to search for cycles

@@ -40,14 +40,17 @@ def test_a_short_command_loads_few_modules(history: Path, arguments: list[str], 
 def test_a_command_collects_garbage_rarely_and_not_at_its_end() -> None:
     script = (
         "import atexit, gc\n"
-        "atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count()))\n"
+        "gc.disable()\n"
+        "results = lambda: (gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count())\n"
+        "atexit.register(lambda: print(*map(int, results())))\n"
         "from hermes_cli.main import entry; entry()\n"
     )
     finished = subprocess.run(
         [sys.executable, "-I", "-c", script, "--version"],
         capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
-    new_objects, kept_objects = map(int, finished.stdout.splitlines()[-1].split())
+    is_enabled, new_objects, kept_objects = map(int, finished.stdout.splitlines()[-1].split())
+    assert is_enabled
     assert new_objects > 700
     assert kept_objects > 0
 
