@@ -375,6 +375,20 @@ def test_unavailable_statistics_are_reported_and_recover(
     assert complete_analytics(client)["error"] is None
 
 
+def test_an_error_that_names_an_odd_file_is_shown(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete_analytics(client)
+    original = analysis.Analysis.data
+
+    def failed(self: analysis.Analysis) -> analysis.AnalyticsData:
+        return original(self)._replace(error="cannot read \udc80.db")
+
+    monkeypatch.setattr(analysis.Analysis, "data", failed)
+    answer = client.get("/api/analytics", params=MARCH)
+    assert (answer.status_code, answer.json()["error"]) == (200, "cannot read \\udc80.db")
+
+
 def test_failures_increase_the_interval_between_refreshes(db: SessionDB, hermes_home: Path) -> None:
     (hermes_home / "statistics.db").mkdir()
     engine = analysis.Analysis(db)

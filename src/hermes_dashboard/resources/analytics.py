@@ -26,7 +26,7 @@ from hermes_dashboard.models.analytics import (
     CalendarDay,
     CalendarView,
 )
-from hermes_dashboard.models.text import problems
+from hermes_dashboard.models.text import encodable_text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class AnalyticsCache:
         changing = {
             "is_complete": data.is_complete,
             "progress": progress_of(data),
-            "error": data.error,
+            "error": encodable_text(data.error),  # a copy is not validated
             "budget": _budget(data),
         }
         return cached[1][span].model_copy(update=changing)
