@@ -15,6 +15,7 @@ import pytest
 
 from hermes_core.errors import HermesError, StoreError
 from hermes_state import SessionDB
+from hermes_state.engine.sqlite import transaction
 from hermes_state.engine.sqlite.driver import sqlite3
 from support.waiting import wait_until
 
@@ -30,7 +31,9 @@ def store(hermes_home: Path):
 
 
 def in_threads(count: int, work) -> None:
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    threads = [
+        threading.Thread(target=work, args=(number,), daemon=True) for number in range(count)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -98,6 +101,42 @@ def test_the_writes_of_a_failed_job_are_not_committed_with_its_group(store: Sess
     assert errors == ["after the first statement"]
     assert store.get_session("s")["title"] is None
     assert {message["content"] for message in store.get_messages("s")} == {"1", "2"}
+
+
+def test_every_job_of_a_group_that_cannot_be_committed_gets_the_error(
+    store: SessionDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, is_writing = store.engine.writer()._queue, threading.Event()
+    errors: list[str] = []
+
+    def fail(_tx) -> None:
+        raise RecursionError("before the commit")
+
+    def wait_for_group(_tx) -> None:
+        is_writing.set()
+        wait_until(lambda: len(queue) >= 3)
+        monkeypatch.setattr(transaction, "before_commit", fail)
+
+    def work(number: int) -> None:
+        is_writing.wait(60)
+        try:
+            store.append_message("s", "user", str(number))
+        except RecursionError as error:
+            errors.append(str(error))
+
+    first = threading.Thread(target=work_ignoring, args=(store, wait_for_group), daemon=True)
+    first.start()
+    in_threads(3, work)
+    first.join(60)
+    assert errors == ["before the commit"] * 3
+    monkeypatch.undo()
+    assert store.append_message("s", "user", "later") > 0
+    assert [message["content"] for message in store.get_messages("s")] == ["later"]
+
+
+def work_ignoring(store: SessionDB, work) -> None:
+    with contextlib.suppress(RecursionError):
+        store.engine.write(work)
 
 
 def test_a_write_that_waits_beside_a_vacuum_is_done_once(store: SessionDB) -> None:

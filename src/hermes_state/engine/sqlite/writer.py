@@ -231,16 +231,11 @@ class SqliteWriter:
 
     def _run_together(self, group: list[WriteJob[object]]) -> None:
         """Run jobs in one commit; if one of them fails, all again with savepoints."""
-        try:
-            try:
-                self._commit(group, self._run)
-            except DriverError:
-                raise
-            except BaseException:  # noqa: BLE001 - the failing job gets it when it is repeated
-                self._roll_back()
-                self._commit(group, self._run_in_savepoint)
-        except DriverError as error:
-            self._roll_back()
+        error = self._commit(group, self._run)
+        if error is not None and not isinstance(error, DriverError):
+            # The failing job gets it when it is repeated.
+            error = self._commit(group, self._run_in_savepoint)
+        if error is not None:
             self._run_one_by_one(group, error)
             return
         for job in group:
@@ -248,19 +243,25 @@ class SqliteWriter:
 
     def _commit(
         self, group: list[WriteJob[object]], run: Callable[[WriteJob[object]], None]
-    ) -> None:
-        self._tx.begin()
-        for job in group:
-            run(job)
-        self._tx.commit()
+    ) -> BaseException | None:
+        """Run jobs in one transaction; the error that has rolled it back."""
+        try:
+            self._tx.begin()
+            for job in group:
+                run(job)
+            self._tx.commit()
+        except BaseException as error:  # noqa: BLE001 - the jobs get it
+            self._roll_back()
+            return error
+        return None
 
     def _run(self, job: WriteJob[object]) -> None:
         job.result = job.work(self._tx)
 
-    def _run_one_by_one(self, group: list[WriteJob[object]], error: DriverError) -> None:
+    def _run_one_by_one(self, group: list[WriteJob[object]], error: BaseException) -> None:
         """Retry each job of a failed group alone, unless the error concerns all of them."""
         for job in group:
-            if is_transient(error):
+            if isinstance(error, DriverError) and is_transient(error):
                 job.error = error
                 job.finish()
             else:
