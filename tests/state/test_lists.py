@@ -157,6 +157,25 @@ def test_appending_after_another_program_counts_both(
     assert len(db.get_messages("ours")) == 3
 
 
+DEEP_JSON = b"\0json:" + b"[" * 5000 + b"]" * 5000
+
+
+@FILES_ONLY
+@pytest.mark.parametrize("content", [DEEP_JSON, b"not UTF-8: \xff"])
+def test_a_message_of_another_program_that_cannot_be_read_does_not_stop_writes(
+    db: SessionDB, db_path: Path, clock: ManualClock, content: bytes
+) -> None:
+    create_conversation(db, clock, "ours")
+    sql, values = foreign_message("theirs", "user", "", clock.now())
+    sql = sql.replace("VALUES (?, ?, ?, ?)", "VALUES (?, ?, CAST(? AS TEXT), ?)")
+    values = (*values[:2], content, values[3])
+    write_as_hermes_agent(db_path, [foreign_session("theirs", clock.now()), (sql, values)])
+    assert db.append_message("ours", "user", "more") > 0
+    write_as_hermes_agent(db_path, [foreign_message("theirs", "user", "more", clock.now())])
+    assert db.append_message("theirs", "user", "more") > 0
+    assert set(ids(db.list_sessions_rich())) == {"ours", "theirs"}
+
+
 @FILES_ONLY
 def test_sessions_deleted_by_another_program_are_not_listed(
     db: SessionDB, db_path: Path, clock: ManualClock

@@ -60,7 +60,7 @@ def decode_content(stored: Any) -> Any:
     if isinstance(stored, str) and stored.startswith(JSON_PREFIXES):
         try:
             return json.loads(stored[len(JSON_PREFIX) :])
-        except ValueError:
+        except (ValueError, RecursionError):
             return stored
     return stored
 
@@ -80,7 +80,7 @@ def decode_json(stored: Any) -> Any:
         return stored
     try:
         return json.loads(stored)
-    except ValueError:
+    except (ValueError, RecursionError):
         return stored
 
 

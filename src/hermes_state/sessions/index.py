@@ -165,7 +165,7 @@ def _has_copies(tx: Tx) -> bool:
 
 def first_user_text(reader: Reader, session_id: str) -> str | None:
     """The preview of a conversation: the start of its first user message."""
-    for (content,) in reader.execute(FIRST_USER_CONTENTS, (session_id,)):
+    for (content,) in reader.readable_rows(FIRST_USER_CONTENTS, (session_id,)):
         if text := to_utf8_text(preview(decode_content(content))):
             return text
     return None

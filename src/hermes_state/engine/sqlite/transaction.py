@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.transaction import Reader, Tx, insert_sql
 from hermes_state.sessions.index import before_commit, catch_up
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
     from hermes_state.engine.columns import Columns
+    from hermes_state.engine.database import Row
     from hermes_state.engine.sqlite.driver import sqlite3
 
 
@@ -38,6 +40,14 @@ class SqliteReader(Reader):
             yield
         finally:
             self.connection.text_factory = strict
+
+    def readable_rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """All rows of a query; invalid UTF-8 that another program has written is replaced."""
+        with contextlib.suppress(DriverError):  # what is not invalid text fails again
+            return self.rows(sql, parameters)
+        # All rows are fetched: an unfinished cursor that replaces text is not released at once.
+        with self.replacing_invalid_text():
+            return self.rows(sql, parameters)
 
     def map_into_memory(self) -> None:
         """Read the file through a new memory map: a third less CPU than page by page."""
