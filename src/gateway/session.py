@@ -49,7 +49,6 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-STORED_ACTIVITY: Final = timedelta(seconds=5)  # that of shorter turns is stored at their start
 IMPORTED_META_KEY: Final = "gateway_routes_imported"
 
 
@@ -393,10 +392,8 @@ class SessionStore(OriginalStoreNames):
         """Record activity in a chat: its idle time starts now."""
         with self._lock:
             entry = self.get(session_key)
-            if entry is not None:
-                before, entry.updated_at = entry.updated_at, local_now()
-                if entry.updated_at - before >= STORED_ACTIVITY:
-                    self._put_soon(entry)
+            if entry is not None and entry.end_turn(local_now()):
+                self._put_soon(entry)
 
     def set_busy_check(self, is_busy: Callable[[str], bool]) -> None:
         """Set the check for running turns; busy chats do not expire."""

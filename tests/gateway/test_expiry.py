@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway import session
 from gateway.config import GatewayConfig, SessionResetPolicy
 from gateway.run import GatewayRunner
 from gateway.session import local_now
@@ -49,6 +50,36 @@ def test_a_conversation_expires_only_by_its_policy(
     old = routes.get_or_create_session(source)
     routes.update_session(old.session_key, updated_at=local_now() - timedelta(hours=3))
     assert (routes.get_or_create_session(source).session_id != old.session_id) == is_new
+
+
+@pytest.mark.parametrize(
+    ("started_at", "ended_at", "is_stored"),
+    [
+        ("02:59:51", "02:59:54", False),
+        ("02:59:51", "02:59:59", True),  # it took long
+        ("02:59:58", "03:00:01", True),  # a daily reset was due meanwhile
+        ("02:59:51", "02:04:51", True),  # five minutes; the clock was set back by an hour
+    ],
+)
+def test_the_end_of_a_turn_is_stored_if_expiry_may_depend_on_it(
+    db: SessionDB,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    started_at: str,
+    ended_at: str,
+    is_stored: bool,
+) -> None:
+    routes = open_routes(db, tmp_path)
+    source = local_message("x", "0").source
+    assert source is not None
+    start, end = (datetime.fromisoformat(f"2026-10-25 {at}") for at in (started_at, ended_at))
+    monkeypatch.setattr(session, "local_now", lambda: start)
+    entry = routes.get_or_create_session(source)
+    monkeypatch.setattr(session, "local_now", lambda: end)
+    routes.touch(entry.session_key)
+    db.engine.flush()
+    (route,) = db.routes.all()
+    assert route.updated_at == (end if is_stored else start).timestamp()
 
 
 async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from gateway import config_values
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from gateway.config import SessionResetPolicy
     from hermes_state.delivery.stored_json import StoredRoute, StoredSource
+
+STORED_ACTIVITY: Final = timedelta(seconds=5)  # that of shorter turns is stored at their start
 
 
 def expiry_reason(
@@ -85,6 +87,16 @@ class SessionEntry:
     place: str = field(
         default="", repr=False
     )  # the canonical key; empty if only the text form is known
+
+    def end_turn(self, now: datetime) -> bool:
+        """Note the end of a turn; whether to store it, because expiry may depend on it.
+
+        The start of the turn is stored, which will do for a short one, unless the clock was set
+        back or, in another minute, a daily reset may have been due meanwhile.
+        """
+        start, self.updated_at = self.updated_at, now
+        is_short = timedelta(0) <= now - start < STORED_ACTIVITY
+        return not is_short or start.minute != now.minute
 
     def to_dict(self) -> StoredRoute:
         """The JSON form."""
