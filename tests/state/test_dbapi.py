@@ -139,3 +139,15 @@ def test_every_error_of_apsw_is_one_of_the_database() -> None:
     assert len(errors) > 30
     strangers = {each for each in errors if not issubclass(each, DriverError)}
     assert strangers == {sqlite3.Error}
+
+
+def test_an_abandoned_cursor_ends_its_read(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'a' AS c UNION SELECT 'b'")
+        connection.text_factory = lambda data: data.decode(errors="replace")
+        gc.disable()
+        try:
+            assert connection.execute("SELECT c FROM t").fetchone() == ("a",)
+            assert connection.txn_state() == apsw.SQLITE_TXN_NONE
+        finally:
+            gc.enable()

@@ -174,7 +174,7 @@ class StoreHistory:
         if not self._engine.database.is_file:
             return {}
         rows = self._engine.read(
-            lambda reader: _read_leniently(reader, reader.prepared(_signature_sql), ())
+            lambda reader: reader.readable_rows(reader.prepared(_signature_sql))
         )
         return {row[0]: _signature(row[1:]) for row in rows if isinstance(row[0], str)}
 
@@ -319,7 +319,7 @@ def _changed_since(reader: Reader, position: HistoryPosition) -> list[ChangedSes
 
 
 def _session(reader: Reader, session_id: str) -> ScannedSession | None:
-    rows = _read_leniently(reader, _session_sql(reader.columns), (session_id,))
+    rows = reader.readable_rows(_session_sql(reader.columns), (session_id,))
     if not rows:
         return None
     row = rows[0]
@@ -356,17 +356,6 @@ def _number(value: Any) -> float:
     """A usable number; 0 for a value that is not a number, or out of range."""
     is_number = isinstance(value, int | float) and 0 <= value <= MAX_EXACT_INTEGER
     return value if is_number else 0
-
-
-def _read_leniently(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any]:
-    """Rows of *sql*; invalid UTF-8 is replaced."""
-    try:
-        return reader.rows(sql, values)
-    except DriverError as error:
-        if DECODE_ERROR not in str(error):
-            raise
-    with reader.replacing_invalid_text():
-        return reader.rows(sql, values)
 
 
 def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> SessionKind:

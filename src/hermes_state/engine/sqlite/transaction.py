@@ -45,7 +45,6 @@ class SqliteReader(Reader):
         """All rows of a query; invalid UTF-8 that another program has written is replaced."""
         with contextlib.suppress(DriverError):  # what is not invalid text fails again
             return self.rows(sql, parameters)
-        # All rows are fetched: an unfinished cursor that replaces text is not released at once.
         with self.replacing_invalid_text():
             return self.rows(sql, parameters)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from functools import lru_cache
+from _weakref import ref  # `weakref` takes longer to load than the rest of this module
+from functools import lru_cache, partial
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import apsw
 
@@ -201,15 +202,19 @@ class TextCursor(Cursor):
         if keyword(sql) not in READING_KEYWORDS:
             return super().execute(sql, parameters)
         self._columns = self.describe(sql, parameters)
-        self._rows.row_trace = self._decoded
+        # No reference to the cursor, which would not be released at once, with its statement.
+        self._rows.row_trace = partial(_decoded, ref(self))
         return super().execute(_as_bytes(sql, len(self._columns)), parameters)
 
-    def _decoded(self, _cursor: apsw.Cursor, row: tuple[Any, ...]) -> Any:
-        decode = self.connection.text_factory
-        pairs = zip(row[::2], row[1::2], strict=True)
-        values = tuple(decode(value) if kind == "text" else value for kind, value in pairs)
-        factory = self.row_factory
-        return values if factory is None else factory(self, values)
+
+def _decoded(reference: ref[TextCursor], _rows: apsw.Cursor, row: tuple[Any, ...]) -> Any:
+    """A row of the query that `_as_bytes` made."""
+    cursor = cast("TextCursor", reference())
+    decode = cursor.connection.text_factory
+    pairs = zip(row[::2], row[1::2], strict=True)
+    values = tuple(decode(value) if kind == "text" else value for kind, value in pairs)
+    factory = cursor.row_factory
+    return values if factory is None else factory(cursor, values)
 
 
 def _as_bytes(sql: str, width: int) -> str:
