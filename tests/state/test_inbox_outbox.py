@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import StoreError
-from hermes_state.delivery import inbox, outbox
+from hermes_state.delivery import inbox, nodes, outbox
+from hermes_state.delivery.paused_places import PausedPlace
 from support.identities import act_as, act_as_dead_process
 
 if TYPE_CHECKING:
@@ -41,6 +42,28 @@ def test_messages_of_one_place_are_handled_in_order_one_at_a_time(db: SessionDB)
     assert db.inbox.claim() is None
     db.inbox.settle(first.inbox_id, session_id="s")
     assert db.inbox.claim(first.session_key).payload == {"text": "message 2"}
+
+
+@pytest.mark.engines
+def test_a_place_comes_first_and_others_only_if_asked_for(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    for number, chat in enumerate(("c1", "c2", "c3", "c4"), 1):
+        receive(db, number, chat)
+    keys = [f"agent:main:telegram:dm:c{number}" for number in range(1, 5)]
+    second = db.inbox.claim(keys[1], or_any=True)
+    assert second.session_key == keys[1]
+    assert db.inbox.claim(keys[1]) is None
+    paused = PausedPlace(keys[0], clock.now() + 60, "telegram", "u")
+    db.paused_places.pause(db.inbox.claim(keys[0]), paused)
+    db.engine.write(lambda tx: tx.run(nodes.BIND, (keys[2], "another node")))
+    for key in (keys[0], keys[2]):
+        assert db.inbox.claim(key) is None
+    assert db.inbox.claim(keys[0], or_any=True).session_key == keys[3]
+    assert db.inbox.claim(keys[1], or_any=True) is None
+    clock.advance(61)
+    first = db.inbox.claim(keys[2], or_any=True)
+    assert (first.session_key, first.attempts) == (keys[0], 1)
 
 
 def test_a_released_message_is_claimed_again(db: SessionDB) -> None:
