@@ -98,7 +98,9 @@ COMMANDS = (
     CommandEntry(
         "trust", "hermes_cli.commands.system.trust", "use the commands and hooks of a project"
     ),
-    CommandEntry("install", "hermes_cli.commands.system.install", "put `hermes` on your PATH"),
+    CommandEntry(
+        "install", "hermes_cli.commands.system.install", "put the hermes command on your PATH"
+    ),
     CommandEntry("update", "hermes_cli.commands.system.update", "install the newest version"),
     CommandEntry(
         "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
@@ -157,6 +159,9 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
+
+    def _expand_help(self, action: argparse.Action) -> str:
+        return with_command_name(super()._expand_help(action))
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -12,11 +12,15 @@ from typing import Final
 
 COMMAND_VARIABLE: Final = "HERMES_COMMAND"
 DEFAULT_NAME: Final = "hermes"
+# Text in quotation marks, which may be the user's; "$(hermes …)" is a command.
+_QUOTED: Final = r"""(?<!\w)(?:'(?:\\.|[^'\\\n])*'|"(?!\$\()(?:\\.|[^"\\\n])*")(?!\w)"""
+# The first words of commands after a colon or a bracket, where other text may say `hermes` too.
+_FIRST_WORDS: Final = "config|cron|gateway|import|mcp|models|permissions|setup|store|trust|-p"
 # The command in code (`hermes setup`, $(hermes …), … | hermes), in the columns of examples, and
 # after a colon or a bracket; variables may precede it.
 _COMMAND: Final = (
     r"((?:`|  |\| |\$\()(?:[A-Z_]+=\S+ )?)hermes(?=[ `\n]|$)"
-    r"|((?:: |\()(?:[A-Z_]+=\S+ )?)hermes(?= [a-z])"
+    rf"|((?:: |\()(?:[A-Z_]+=\S+ )?)hermes(?= (?:{_FIRST_WORDS})\b)"
 )
 
 
@@ -49,4 +53,9 @@ def with_command_name(text: str) -> str:
     name = command_name()
     if name == DEFAULT_NAME:
         return text
-    return re.sub(_COMMAND, lambda found: f"{found[1] or found[2]}{name}", text)
+    return re.sub(f"{_QUOTED}|{_COMMAND}", lambda found: _renamed(found, name), text)
+
+
+def _renamed(found: re.Match[str], name: str) -> str:
+    before = found[1] or found[2]
+    return f"{before}{name}" if before else found[0]

@@ -36,7 +36,6 @@ from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, 
 from gateway.platforms.telegram.messages import UPDATE_TYPES
 from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, PlatformRefusedError
-from hermes_core.json_values import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -227,7 +226,7 @@ class UpdatePoller:
     def _enqueue(self, updates: list[JsonObject]) -> None:
         """Handle new updates, those of a chat in order."""
         for update in updates:
-            update_id = number_in(update, "update_id")
+            update_id = int(str(update["update_id"]))
             if update_id not in self._open and update_id not in self._stored:
                 self._open[update_id] = asyncio.Event()
                 self._latest = max(self._latest, update_id)

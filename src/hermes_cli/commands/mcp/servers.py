@@ -50,7 +50,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     if isinstance(adding, CommandParser):
         adding.rest_name = "command_words"
-    adding.usage = "hermes mcp add [NAME] [options] [-- COMMAND [ARG ...]]"
+    adding.usage = "%(prog)s [NAME] [options] [-- COMMAND [ARG ...]]"
     adding.add_argument("name", nargs="?", metavar="NAME", help="name of the server")
     adding.add_argument(
         "-e", "--env", action="append", default=[], metavar="NAME=VALUE",

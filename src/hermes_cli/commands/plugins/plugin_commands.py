@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import hermes_plugin_host
 from hermes_cli.parser import HelpFormatter
+from hermes_core.command_name import command_name
 from hermes_core.errors import HermesError, PluginError
 from hermes_core.isolate import Step, attempt
 
@@ -26,7 +27,7 @@ class PluginCommand(NamedTuple):
     def run(self, arguments: Sequence[str], out: CommandOutput) -> int:
         """Parse the arguments and call the plugin; report its failures."""
         parser = argparse.ArgumentParser(
-            prog=f"hermes {self.command.name}",
+            prog=f"{command_name()} {self.command.name}",
             description=self.command.description or self.command.help,
             epilog=f"Command of the plugin {self.plugin}.",
             formatter_class=HelpFormatter,
