@@ -51,7 +51,8 @@ class PlainJson(JSONResponse):
         try:
             return orjson.dumps(content)
         except TypeError:  # lone surrogates, or an integer beyond 64 bits
-            return json.dumps(content).encode()
+            finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
+            return json.dumps(finite).encode()
 
 
 class ErrorLogMiddleware:

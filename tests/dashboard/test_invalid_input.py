@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+
+from hermes_dashboard.errors import PlainJson
 
 if TYPE_CHECKING:
     from support.dashboards import RunningDashboard
@@ -48,3 +51,10 @@ def test_an_invalid_value_is_explained_in_plain_words(
     assert not any(word in response.text for word in PYDANTIC_WORDS), response.text
     found = {each["loc"][-1]: each["msg"] for each in response.json()["detail"]}
     assert found[field] == message
+
+
+@pytest.mark.parametrize("other", ["text", "\ud800", 2**70])
+def test_a_number_that_is_not_finite_is_null_beside_any_other_value(other: str | int) -> None:
+    body = PlainJson({"cost": [float("nan"), float("inf")], "other": other}).body
+    refused = pytest.fail  # JSON has no NaN: browsers refuse the response
+    assert json.loads(body, parse_constant=refused) == {"cost": [None, None], "other": other}
