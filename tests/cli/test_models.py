@@ -116,6 +116,17 @@ def test_a_test_reports_its_duration_or_the_failure(hermes: Hermes, server: Scri
     assert "Cannot connect" in unreachable.err
 
 
+@pytest.mark.parametrize("host", ["münch..en", "😀..x"])
+def test_an_address_that_no_request_can_have_is_reported(hermes: Hermes, host: str) -> None:
+    hermes("models", "use", f"http://{host}/v1#gpt-test")
+    for arguments in (["-p", "hello"], ["models", "test"]):
+        done = hermes(*arguments)
+        assert done.code != 0
+        assert "Traceback" not in done.err
+        assert f"'http://{host}/v1' is not a URL" in done.err + done.out
+        assert "`hermes models use URL#NAME`" in done.err + done.out
+
+
 def test_the_built_in_model_can_be_used_before_it_is_here(hermes: Hermes) -> None:
     result = hermes("models", "use", "smollm2")
     assert result.code == 0

@@ -94,7 +94,7 @@ def test_everything_of_another_home_is_taken_over(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("address", ["localhost:1234/v1", "http://[::1"])
+@pytest.mark.parametrize("address", ["localhost:1234/v1", "http://[::1", "http://x/\x7f"])
 def test_a_model_whose_address_is_no_url_is_not_taken(
     hermes: Hermes, other: Path, address: str
 ) -> None:
@@ -103,7 +103,9 @@ def test_a_model_whose_address_is_no_url_is_not_taken(
     done = hermes("import", "hermes-agent", str(other), "--yes", "--json")
     assert done.out, done.err
     state, detail = items(done.out)["model", "qwen3"]
-    assert (state, address in detail, "http://" in detail) == ("not taken", True, True)
+    assert (state, repr(address) in detail, "http://" in detail) == ("not taken", True, True)
+    shown = hermes("import", "hermes-agent", str(other), "--dry-run", HERMES_COMMAND="./hermes")
+    assert "choose a model: ./hermes setup" in shown.out
     assert ConfigFile.of_home().settings().get_str("llm.model") == ""
     assert ConfigFile.of_home().check() == []
 

@@ -30,6 +30,7 @@ from hermes_agent.providers.failures import (
 from hermes_agent.providers.known_models import is_loopback
 from hermes_core import __version__
 from hermes_core.daemon_threads import daemon_threads
+from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, Step, attempt, attempt_each
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "cf-ray")
 PAGE_TITLE: Final = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 # Some servers send their events without a content type, or as plain text.
 OTHER_FORMATS: Final = ("text/html", "application/json", "application/xml", "text/xml")
+ANOTHER_ADDRESS: Final = "Choose another model: `hermes models use URL#NAME`."
 REQUEST_ERRORS: Final = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
 
 
@@ -193,8 +195,12 @@ def client_for(base_url: str, owner: object) -> httpx2.Client:
     It is closed at the latest when *owner* is deleted. A server on this machine is never reached
     through the proxy of the environment.
     """
+    try:
+        address = httpx2.URL(base_url.rstrip("/") + "/")
+    except httpx2.InvalidURL as error:
+        raise ConfigError(f"{base_url!r} is not a URL: {error}. {ANOTHER_ADDRESS}") from error
     client = httpx2.Client(
-        base_url=base_url.rstrip("/") + "/",
+        base_url=address,
         limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
         timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
         verify=ssl_context(),

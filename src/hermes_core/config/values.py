@@ -189,7 +189,7 @@ def is_url(text: str) -> bool:
     except ValueError:
         return False
     has_host = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0
-    return has_host and len(text.split()) == 1
+    return has_host and text.isprintable() and " " not in text
 
 
 def _time_zone(raw: object) -> str | None:

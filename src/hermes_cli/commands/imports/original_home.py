@@ -33,6 +33,7 @@ from hermes_conversation.original_home.secrets import plan_secrets
 from hermes_conversation.original_home.settings import plan_settings
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import StoreUnavailableError, StoreUnreachableError, UsageError
 from hermes_state import SessionDB
@@ -251,4 +252,7 @@ def print_items(items: list[MoveItem], out: CommandOutput) -> None:
     """Print a plan or a report: what is taken first."""
     order = [ItemState.TAKEN, ItemState.FAILED, *ItemState]
     shown = sorted(items, key=lambda item: order.index(item.state))
-    out.table(COLUMNS, [(each.kind, each.name, each.state.value, each.detail) for each in shown])
+    rows = [
+        (each.kind, each.name, each.state.value, with_command_name(each.detail)) for each in shown
+    ]
+    out.table(COLUMNS, rows)
