@@ -13,7 +13,9 @@ from typing import Final
 COMMAND_VARIABLE: Final = "HERMES_COMMAND"
 DEFAULT_NAME: Final = "hermes"
 # Text in quotation marks, which may be the user's; "$(hermes …)" is a command.
-_QUOTED: Final = r"""(?<!\w)(?:'(?:\\.|[^'\\\n])*'|"(?!\$\()(?:\\.|[^"\\\n])*")(?!\w)"""
+_QUOTED: Final = (
+    r"""(?<!\w)(?:'(?:\\.|[^'\\\n]|'(?=\w)){0,1000}'|"(?!\$\()(?:\\.|[^"\\\n]){0,1000}")(?!\w)"""
+)
 # The first words of commands after a colon or a bracket, where other text may say `hermes` too.
 _FIRST_WORDS: Final = "config|cron|gateway|import|mcp|models|permissions|setup|store|trust|-p"
 # The command in code (`hermes setup`, $(hermes …), … | hermes), in the columns of examples, and

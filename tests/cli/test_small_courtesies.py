@@ -91,6 +91,16 @@ def test_a_setting_is_changed_in_a_file_of_one_line(
         assert hermes("config", "get", "llm.model").out == "m\n"
 
 
+def test_titles_in_an_error_are_printed_unchanged(hermes: Hermes) -> None:
+    with SessionDB() as db:
+        for number, title in enumerate(("hermes setup notes", "it's: hermes setup")):
+            db.create_session(f"20260101_12000{number}_abcdef", "cli")
+            db.set_session_title(f"20260101_12000{number}_abcdef", title)
+    done = hermes("sessions", "show", "20260101", HERMES_COMMAND="./hermes")
+    assert "'hermes setup notes'" in done.err
+    assert "'it's: hermes setup'" in done.err
+
+
 @pytest.mark.parametrize(
     ("command", "hint"),
     [

@@ -38,6 +38,7 @@ def test_commands_are_named_as_they_were_typed() -> None:
         "No session with ID or title 'run `hermes setup`'.",
         'No session with ID or title "it\'s: hermes setup".',
         "No session with ID or title 'it\\'s \"x\": hermes setup'.",
+        "No session with ID or title 'it's mine: hermes setup'.",
         "HTTP 404: hermes is not a model of this server (hermes was removed)",
     ],
 )

@@ -79,7 +79,7 @@ def _last(reader: Reader) -> str:
 
 
 def _ambiguous(text: str, rows: list[tuple[str, str | None]]) -> str:
-    lines = [f"  {session_id}  {title or ''}".rstrip() for session_id, title in rows[:5]]
+    lines = [f"  {each}  '{title}'" if title else f"  {each}" for each, title in rows[:5]]
     more = "\n  …" if len(rows) > 5 else ""
     return f"'{text}' matches several sessions:\n" + "\n".join(lines) + more
 
