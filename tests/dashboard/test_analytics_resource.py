@@ -14,7 +14,6 @@ from hermes_cli.commands.dashboard.demo_data import generator
 from hermes_core.backoff import Backoff
 from hermes_core.clock import ManualClock
 from hermes_dashboard.analytics import analysis
-from hermes_dashboard.models.analytics import StreakView
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
 from support.data_resources import serve_resources
@@ -195,16 +194,6 @@ def test_the_overview_shows_today(db: SessionDB, client: httpx.Client) -> None:
     assert len(shown["week"]) == 14
     assert shown["history"]["sessions"] == 3
     assert shown["is_demo"] is False
-
-
-def test_a_streak_is_over_after_two_missed_days() -> None:
-    days = {f"2026-03-{day:02}": {"messages_sent": 1} for day in range(1, 6)}
-    assert overview.streak_of(days, "2026-03-05").is_today_done
-    assert overview.streak_of(days, "2026-03-07").days == 5
-    assert overview.streak_of(days, "2026-03-08") == StreakView(
-        days=0, longest=5, forgiven=0, last_day="2026-03-05", is_today_done=False
-    )
-    assert overview.streak_of({}, "2026-03-08").last_day is None
 
 
 def test_a_large_history_is_read_in_another_process(
@@ -487,15 +476,6 @@ def test_the_overview_says_that_the_history_is_being_counted(
     assert shown["progress"] is None
     assert shown["history"]["conversations"] == 1
     assert shown["history"]["stored_messages"] == 4
-
-
-def test_forgiven_days_and_a_lost_streak_are_told(db: SessionDB) -> None:
-    days = {f"2026-03-{day:02}": {"messages_sent": 1} for day in (1, 2, 4, 5)}
-    streak = overview.streak_of(days, "2026-03-05")
-    assert (streak.days, streak.forgiven) == (4, 1)
-    # The 6th was missed within seven days of the 3rd: a message on the 7th would begin a new one.
-    assert overview.streak_of(days, "2026-03-06").days == 4
-    assert overview.streak_of(days, "2026-03-07").days == 0
 
 
 def test_a_budget_is_compared_with_the_month(

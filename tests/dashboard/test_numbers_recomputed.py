@@ -25,6 +25,8 @@ from hermes_achievements.scan.survey import SurveyRequest, survey
 from hermes_conversation.purge_hook import keep_facts
 from hermes_dashboard.analytics.analysis import Analysis
 from hermes_dashboard.analytics.charts import Span, analytics
+from hermes_dashboard.models.analytics import StreakView
+from hermes_dashboard.resources import overview
 from hermes_state import SessionDB
 from hermes_state.ledger.factory import open_ledger
 from hermes_state.ledger.history import open_history
@@ -326,3 +328,22 @@ def longest_streak(days: list[date]) -> int:
             length += 1
         best = max(best, length)
     return best
+
+
+def test_a_streak_is_over_after_two_missed_days() -> None:
+    days = {f"2026-03-{day:02}": {"messages_sent": 1} for day in range(1, 6)}
+    assert overview.streak_of(days, "2026-03-05").is_today_done
+    assert overview.streak_of(days, "2026-03-07").days == 5
+    assert overview.streak_of(days, "2026-03-08") == StreakView(
+        days=0, longest=5, forgiven=0, last_day="2026-03-05", is_today_done=False
+    )
+    assert overview.streak_of({}, "2026-03-08").last_day is None
+
+
+def test_forgiven_days_and_a_lost_streak_are_told() -> None:
+    days = {f"2026-03-{day:02}": {"messages_sent": 1} for day in (1, 2, 4, 5)}
+    streak = overview.streak_of(days, "2026-03-05")
+    assert (streak.days, streak.forgiven) == (4, 1)
+    # The 6th was missed within seven days of the 3rd: a message on the 7th would begin a new one.
+    assert overview.streak_of(days, "2026-03-06").days == 4
+    assert overview.streak_of(days, "2026-03-07").days == 0

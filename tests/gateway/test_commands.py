@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gateway.inbound.attachments import ReadAttachments
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.rows import IncomingMessage
 
 
 SLOW = "one two three four five six seven eight"

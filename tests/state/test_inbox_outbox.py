@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import StoreError
-from hermes_state.delivery import inbox, nodes, outbox
+from hermes_state.delivery import inbox, nodes, outbox, rows
 from hermes_state.delivery.paused_places import PausedPlace
 from support.identities import act_as, act_as_dead_process
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-def receive(db: SessionDB, number: int, chat: str = "c1") -> inbox.ReceivedMessage:
+def receive(db: SessionDB, number: int, chat: str = "c1") -> rows.ReceivedMessage:
     return db.inbox.receive(
         platform="telegram", account="bot", chat_id=chat, message_id=str(number),
         session_key=f"agent:main:telegram:dm:{chat}", payload={"text": f"message {number}"},
@@ -27,7 +27,7 @@ def test_a_repeated_delivery_is_recognized(db: SessionDB) -> None:
     first = receive(db, 1)
     again = receive(db, 1)
     assert first.is_new
-    assert again == inbox.ReceivedMessage(first.inbox_id, is_new=False)
+    assert again == rows.ReceivedMessage(first.inbox_id, is_new=False)
 
 
 @pytest.mark.engines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_core.errors import StoreError, UsageError
-from hermes_state.delivery import inbox
+from hermes_state.delivery import inbox, rows
 from hermes_state.delivery.paused_places import PausedPlace
 from hermes_state.schedules import repository as schedules
 from hermes_state.schedules.repository import MAX_JOBS_PER_PERSON, DueRuns
@@ -41,7 +41,7 @@ def one_run(at: float = 100.0, next_at: float | None = 160.0) -> DueRuns:
     return DueRuns((at,), 0, None, next_at, None)
 
 
-def claimed_run(db: SessionDB) -> tuple[inbox.IncomingMessage, Occurrence]:
+def claimed_run(db: SessionDB) -> tuple[rows.IncomingMessage, Occurrence]:
     row = db.inbox.claim()
     assert row is not None
     assert row.platform == CRON
@@ -248,7 +248,7 @@ def test_old_runs_are_forgotten_and_jobs_that_are_done_with_them(db: SessionDB) 
 
 @pytest.mark.engines
 def test_messages_of_a_paused_place_wait(db: SessionDB) -> None:
-    def receive(number: int, chat: str, *, claim: bool = False) -> inbox.ReceivedMessage:
+    def receive(number: int, chat: str, *, claim: bool = False) -> rows.ReceivedMessage:
         return db.inbox.receive(
             platform="telegram", account="bot", chat_id=chat, message_id=str(number),
             session_key=chat, payload={"text": f"message {number}"}, claim=claim,

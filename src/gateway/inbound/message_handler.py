@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredUsage
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.rows import MessageRow

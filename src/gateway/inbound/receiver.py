@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage, ReceivedMessage
+    from hermes_state.delivery.rows import IncomingMessage, ReceivedMessage
 
 log = logging.getLogger(__name__)
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.transcription import Transcriber
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import StoredFailure
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.rows import MessageRow

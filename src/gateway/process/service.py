@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_plugin_host.delivery import Delivery
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload
 
 log = logging.getLogger(__name__)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gateway.session import SessionStore
     from hermes_core.clock import Clock
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.engine.transaction import Tx
     from hermes_state.schedules.rows import Occurrence, OccurrenceState, ScheduledJob
 

@@ -27,9 +27,9 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext, GatewayAction
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import FailedMessage
     from hermes_state.delivery.outbox import StoredReply
     from hermes_state.delivery.pairings import AllowedUser, PendingPairing
+    from hermes_state.delivery.rows import FailedMessage
 
 MAX_CHATS: Final = 200
 MAX_ERRORS: Final = 50

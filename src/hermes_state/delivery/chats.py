@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.delivery import interruptions
-from hermes_state.delivery.inbox import INCOMING_COLUMNS, IncomingMessage
 from hermes_state.delivery.outbox import REPLY_COLUMNS, SELECT_REPLY, StoredReply
+from hermes_state.delivery.rows import INCOMING_COLUMNS, IncomingMessage
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from hermes_core.errors import StoreError
 from hermes_state.delivery import interruptions
+from hermes_state.delivery.rows import (
+    INCOMING_COLUMNS,
+    FailedMessage,
+    IncomingMessage,
+    MessageAges,
+    ReceivedMessage,
+)
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -17,10 +24,6 @@ if TYPE_CHECKING:
 
 INBOX_TOPIC: Final = "inbox"  # of notifications to other nodes
 MAX_SEARCHED_ROWS: Final = 50
-INCOMING_COLUMNS = """
-    inbox_id, platform, account, chat_id, message_id, session_key, payload, received_at, state,
-    attempts, session_id, settled_at, error
-"""
 INSERT_INCOMING = """
     INSERT INTO hermes_inbox
         (platform, account, chat_id, message_id, session_key, payload, received_at, state)
@@ -170,59 +173,6 @@ OLDEST_BY_STATE = """
 """
 
 
-class MessageAges(NamedTuple):
-    """Seconds since the oldest unsettled messages arrived that wait for no budget."""
-
-    waiting: float = 0.0
-    claimed: float = 0.0
-
-
-class FailedMessage(NamedTuple):
-    """A message or update that could not be handled; *content* is its stored JSON."""
-
-    inbox_id: int
-    platform: str
-    chat_id: str
-    message_id: str
-    content: str
-    received_at: float
-    attempts: int
-    error: str | None
-
-
-class IncomingMessage(NamedTuple):
-    """A row of the inbox."""
-
-    inbox_id: int
-    platform: str
-    account: str
-    chat_id: str
-    message_id: str
-    session_key: str
-    payload: MessagePayload
-    received_at: float
-    state: str
-    attempts: int
-    session_id: str | None
-    settled_at: float | None
-    error: str | None
-    rows: dict[str, int | None]  # its row by session ID, where it was looked up
-    crashes: int = 0  # of processes that handled it together with messages of other places
-
-    @classmethod
-    def of_row(cls, row: tuple[Any, ...], crashes: int = 0) -> IncomingMessage:
-        """The message of a row with the columns INCOMING_COLUMNS."""
-        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}, crashes])
-
-
-class ReceivedMessage(NamedTuple):
-    """Inbox ID of an incoming message, whether it is new, and its row if it was claimed."""
-
-    inbox_id: int
-    is_new: bool
-    claimed: IncomingMessage | None = None
-
-
 def enqueue(
     tx: Tx,
     *,
@@ -273,13 +223,6 @@ def release_claims(tx: Tx, process_id: str) -> None:
     if claimed:
         tx.execute(RELEASE_CLAIMS, (process_id,))
         tx.wake(INBOX_TOPIC)
-
-
-def _command_of(message: IncomingMessage) -> str:
-    """The name of a command; empty for other messages."""
-    text = str(message.payload.get("text", ""))
-    word = text.split(maxsplit=1)[0] if text.startswith("/") else ""
-    return word[1:].partition("@")[0].lower()
 
 
 class InboxRepository(Repository):
@@ -362,7 +305,7 @@ class InboxRepository(Repository):
                 return None
             rows = tx.rows(FOLLOWING, (session_key, 0, MAX_SEARCHED_ROWS))
             for number, row in enumerate(rows):
-                name = _command_of(IncomingMessage.of_row(row))
+                name = IncomingMessage.of_row(row).command
                 if name in overtaking or (name and number == 0):
                     return self._claim(tx, int(row[0]))
             return None

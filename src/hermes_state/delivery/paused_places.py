@@ -8,7 +8,7 @@ from hermes_state.delivery.inbox import INBOX_TOPIC, RELEASE_PLACE
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
-    from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.engine.transaction import Tx
 
 PAUSE = """

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
     from hermes_core.log_file import LogEntry
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage
     from hermes_state.delivery.outbox import StoredReply
+    from hermes_state.delivery.rows import IncomingMessage
 
 POLL_SECONDS: Final = 0.5
 

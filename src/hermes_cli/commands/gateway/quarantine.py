@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.delivery.inbox import FailedMessage
+    from hermes_state.delivery.rows import FailedMessage
 
 COLUMNS: Final = (
     TableColumn("number"),

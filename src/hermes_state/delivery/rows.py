@@ -1,0 +1,74 @@
+"""Rows of the inbox."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_state.delivery.stored_json import MessagePayload
+
+INCOMING_COLUMNS = """
+    inbox_id, platform, account, chat_id, message_id, session_key, payload, received_at, state,
+    attempts, session_id, settled_at, error
+"""
+
+
+class MessageAges(NamedTuple):
+    """Seconds since the oldest unsettled messages arrived that wait for no budget."""
+
+    waiting: float = 0.0
+    claimed: float = 0.0
+
+
+class FailedMessage(NamedTuple):
+    """A message or update that could not be handled; *content* is its stored JSON."""
+
+    inbox_id: int
+    platform: str
+    chat_id: str
+    message_id: str
+    content: str
+    received_at: float
+    attempts: int
+    error: str | None
+
+
+class IncomingMessage(NamedTuple):
+    """A row of the inbox."""
+
+    inbox_id: int
+    platform: str
+    account: str
+    chat_id: str
+    message_id: str
+    session_key: str
+    payload: MessagePayload
+    received_at: float
+    state: str
+    attempts: int
+    session_id: str | None
+    settled_at: float | None
+    error: str | None
+    rows: dict[str, int | None]  # its row by session ID, where it was looked up
+    crashes: int = 0  # of processes that handled it together with messages of other places
+
+    @classmethod
+    def of_row(cls, row: tuple[Any, ...], crashes: int = 0) -> IncomingMessage:
+        """The message of a row with the columns INCOMING_COLUMNS."""
+        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}, crashes])
+
+    @property
+    def command(self) -> str:
+        """The name of a command; empty for other messages."""
+        text = str(self.payload.get("text", ""))
+        word = text.split(maxsplit=1)[0] if text.startswith("/") else ""
+        return word[1:].partition("@")[0].lower()
+
+
+class ReceivedMessage(NamedTuple):
+    """Inbox ID of an incoming message, whether it is new, and its row if it was claimed."""
+
+    inbox_id: int
+    is_new: bool
+    claimed: IncomingMessage | None = None
