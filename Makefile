@@ -115,7 +115,7 @@ clock: page system  ## the tests that read the clock, at three times of day in t
 
 coverage: lint system models synapse clients  ## every test with a coverage report; takes half as long again
 	$(BIN)/coverage erase
-	HERMES_TESTS_MEASURED=all $(BIN)/python tests/run_with_coverage.py run -m pytest $(PARALLEL)
+	-PYTHONPATH=$(CURDIR)/tests/measured $(BIN)/python tests/run_in_memory.py $(PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

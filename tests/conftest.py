@@ -14,7 +14,7 @@ from hypothesis import settings
 import hermes_plugin_host
 from hermes_agent.providers.presets import PRESETS
 from hermes_state.engine.sqlite import driver
-from support import cpu_seconds, signals, worker_coverage
+from support import cpu_seconds, signals
 from support.command_line import Hermes, run_hermes
 from support.mail_server import MailServer, running_mail_server
 from support.postgres import IS_ON_POSTGRES, PostgresServer, running_postgres
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 driver.install()
 signals.restore()
-MEASURED = worker_coverage.start()
 
 # Property tests look at the same examples every day, so that a red run means a change; the long
 # campaigns look for new ones. Durations are meaningless while other tests run.
@@ -141,7 +140,3 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
     """Run the tests of a group in one worker."""
     return GroupScheduling(config, log)
-
-
-def pytest_unconfigure() -> None:
-    worker_coverage.finish(MEASURED)

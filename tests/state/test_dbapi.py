@@ -106,19 +106,6 @@ def test_a_pragma_is_not_run_again_for_its_description() -> None:
         assert connection.execute("PRAGMA foreign_keys").fetchone() == (0,)
 
 
-def test_coverage_keeps_its_data_in_it(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("print(1)\n")
-    runner = PROGRAM.parents[1] / "run_with_coverage.py"
-    environment = {**os.environ, "COVERAGE_FILE": str(tmp_path / "data"), "COVERAGE_RCFILE": ""}
-    for arguments in (["run", "program.py"], ["report", "-m"]):
-        done = subprocess.run(
-            [sys.executable, str(runner), *arguments],
-            capture_output=True, check=False, text=True, cwd=tmp_path, env=environment,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-    assert "program.py       1      0   100%" in done.stdout
-
-
 def test_a_statement_with_a_limit_is_prepared_once() -> None:
     prepared: list[object] = []
     with closing(sqlite3.connect(":memory:")) as connection:

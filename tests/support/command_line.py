@@ -14,9 +14,6 @@ from support.waiting import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = [sys.executable, "-P", "-m", "hermes_cli"]
-MEASURED_CLI = [
-    sys.executable, "-P", str(ROOT / "tests" / "run_with_coverage.py"), "run", "-m", "hermes_cli",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,9 +26,8 @@ class Finished:
 
 
 def command(*arguments: str) -> list[str]:
-    """The command that starts `hermes`; under coverage for `make coverage`, which is slower."""
-    is_measured = os.environ.get("HERMES_TESTS_MEASURED") == "all"
-    return [*(MEASURED_CLI if is_measured else CLI), *arguments]
+    """The command that starts `hermes`."""
+    return [*CLI, *arguments]
 
 
 Hermes = Callable[..., Finished]
@@ -95,7 +91,6 @@ def start_program(
 
 
 def needs_own_interpreter(environment: dict[str, str]) -> bool:
-    """Whether a variable takes effect at interpreter start, or coverage is measured."""
+    """Whether a variable takes effect at interpreter start."""
     startup_prefixes = ("PYTHON", "LC_", "LANG", "LD_")
-    is_measured = os.environ.get("HERMES_TESTS_MEASURED") == "all"
-    return is_measured or any(name.startswith(startup_prefixes) for name in environment)
+    return any(name.startswith(startup_prefixes) for name in environment)
