@@ -1,4 +1,4 @@
-"""Requests reach the same routes with the index of routes as without it."""
+"""Requests reach their routes, which are built when they are first needed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_dashboard.routes import LateRoute
+
 if TYPE_CHECKING:
     import httpx2 as httpx
+
+    from support.dashboards import RunningDashboard
 
 
 @pytest.mark.parametrize(
@@ -29,3 +33,13 @@ def test_a_path_reaches_its_route(
     client: httpx.Client, method: str, path: str, status: int
 ) -> None:
     assert client.request(method, path).status_code == status, path
+
+
+def test_a_request_builds_its_own_route_only(served: RunningDashboard) -> None:
+    def built() -> list[str]:
+        routes = [route for route in served.app.routes if isinstance(route, LateRoute)]
+        return [route.path for route in routes if "dependant" in vars(route)]
+
+    assert built() == []
+    assert served.client.get("/api/health").status_code == 200
+    assert built() == ["/api/health"]

@@ -28,7 +28,6 @@ from hermes_dashboard.context import (
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
 from support.plain_http import NO_CERTIFICATES
-from support.type_adapters import SharedTypeAdapters
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 TOKEN = "test-access-token"
-
-SharedTypeAdapters().install()
 
 
 class NoGateway:
