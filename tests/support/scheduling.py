@@ -38,7 +38,8 @@ GROUPS: Final = {
     "MCP client": r"tests/cli/test_mcp_serve\.py",
     "API clients": r"tests/acceptance/test_api_clients\.py",
     # Its library takes seconds to import, in each process that runs one of these tests.
-    "telegram": r"tests/gateway/test_(telegram|live_reply)",
+    "telegram": r"tests/gateway/test_(telegram|live_reply|buttons)"
+    r"|.*test_(supervision|nodes|platform_kills)\.py::.*\[telegram",
     "local model": r"tests/agent/test_local_model\.py",
     "mail": r"tests/gateway/test_email\.py|.*test_platform_kills\.py::.*email\]",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",

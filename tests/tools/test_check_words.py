@@ -142,7 +142,3 @@ def test_generated_folders_are_skipped(tmp_path: Path, write) -> None:
 
 def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     assert check(tmp_path / "missing")[0] == 1
-
-
-def test_the_default_files_pass() -> None:
-    assert check() == (0, "")

@@ -74,6 +74,7 @@ def test_groups_start_in_the_order_of_their_list_before_other_tests(tmp_path: Pa
         ("tests/gateway/test_matrix.py::test_a", "synapse"),
         ("tests/acceptance/test_platform_kills.py::test_every[matrix]", "synapse"),
         ("tests/acceptance/test_platform_kills.py::test_every[slack]", None),
+        ("tests/acceptance/test_supervision.py::test_a[telegram]", "telegram"),
         ("tests/browser/test_keyboard.py::test_a", "browser, demo"),
         ("tests/browser/test_chat_page.py::test_a", "browser, chat"),
         ("tests/browser/test_sign_in.py::test_a", "browser"),
