@@ -24,7 +24,7 @@ export const sessions = {
   cannotSearch: "Add a word to find",
   cannotSearchHelp: {
     empty:
-      'The search has only spaces or signs. Type a word, "a phrase", prefix* for the start of a word, or one OR two.',
+      'The search has only spaces or punctuation. Type a word, "a phrase", prefix* for the start of a word, or one OR two.',
     excluded:
       '-word only removes results, so a search needs at least one word to find, as in: docker -compose. You can also write "a phrase", prefix*, or one OR two.',
   },
@@ -166,7 +166,7 @@ export const sessions = {
     about: "About this session",
     systemPrompt: "System prompt",
     loadingMessages: "Loading messages",
-    navigate: "Move about in the conversation",
+    navigate: "Navigate the conversation",
     find: "Find in conversation",
     matchOf: (current: string, total: string) => `${current} of ${total}`,
     matchOfFirst: (current: string, total: string) => `${current} of the first ${total} matches. There are more.`,
@@ -181,7 +181,7 @@ export const sessions = {
     emptyPrompt: "(no text)",
     toStart: "Go to the first message",
     toEnd: "Go to the last message",
-    tookHelp: "Time from the message before to the end of this answer",
+    tookHelp: "Time from the previous message to the end of this answer",
     underASecond: "under 1 s",
     messageGone: "This message no longer exists. The end of the conversation is shown.",
     dismiss: "Dismiss",
