@@ -54,7 +54,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Create a key and print it once."""
     name = arguments.name
     if not NAME_PATTERN.fullmatch(name):
-        raise UsageError("The name may have up to 64 letters, digits, - and _.")
+        raise UsageError("Invalid name. Use up to 64 letters, digits, - and _.")
     with SessionDB() as db:
         key = db.people.add_api_key(name, arguments.role)
     if key is None:
