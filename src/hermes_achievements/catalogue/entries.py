@@ -184,7 +184,7 @@ def _text(mapping: JsonObject, field: str) -> str:
     result = mapping.get(field)
     if isinstance(result, str) and result.strip():
         return result
-    raise _invalid_field(text_in(mapping, "id"), field, result, "a text that is not empty")
+    raise _invalid_field(text_in(mapping, "id"), field, result, "a non-empty string")
 
 
 def _thresholds(mapping: JsonObject) -> tuple[tuple[str, int], ...]:
