@@ -151,7 +151,7 @@ def skills_written(session: SessionView) -> Events:
 
 
 def plans(session: SessionView) -> Events:
-    """Calls of the to-do list."""
+    """Calls of the todo list."""
     return session.events_of(tool_kinds.PLAN)
 
 
