@@ -54,7 +54,7 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "on_session_reset",
         "session_id platform",
-        "a chat or terminal has another conversation than before; session_id is that one",
+        "a chat or terminal switched to another conversation; session_id is the new one",
     ),
     _hook(
         "on_session_boundary",

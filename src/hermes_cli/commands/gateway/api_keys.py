@@ -63,7 +63,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json({"name": name, "role": arguments.role, "key": key})
         return 0
     out.text(key)
-    out.note(f"API key {name} with the role {arguments.role}. It is not shown again.")
+    out.note(f"Created the API key {name} (role: {arguments.role}). It is not shown again.")
     return 0
 
 
