@@ -27,11 +27,11 @@ ON_POSTGRES := tests/state tests/conversation tests/imports tests/plugins tests/
 .DEFAULT_GOAL := help
 .PHONY: help setup page system models synapse clients lint style types check test test-engines background tests pagetests compiled clock coverage bench faults seeded-faults pictures lock clean
 
-help:  ## this list
+help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-setup:  ## make or refresh .venv with everything needed to work here
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on PATH" >&2; exit 1; }
+setup:  ## create or refresh .venv with all development tools
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is required and was not found on PATH" >&2; exit 1; }
 	@$(PYTHON) tools/set_up.py dev
 
 page: setup  ## build the dashboard's page
@@ -107,7 +107,7 @@ compiled: setup
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 # The same tests on histories in PostgreSQL: those of the store, of what uses it, and of its faults.
-test-engines: page system  ## the tests of the store and what uses it, on PostgreSQL
+test-engines: page system  ## the tests of the store and its users, on PostgreSQL
 	HERMES_TEST_ENGINE=postgresql $(BIN)/python tests/run_in_memory.py -q $(PARALLEL) $(ON_POSTGRES)
 
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
@@ -122,10 +122,10 @@ coverage: lint system models synapse clients  ## every test with a coverage repo
 bench: page system  ## benchmarks, each as a ratio to a baseline of the same run
 	$(BIN)/python benchmarks/run.py
 
-faults: setup system  ## the long campaigns: kills, power cuts, I/O errors
+faults: setup system  ## the long fault campaigns: kills, power cuts, I/O errors
 	HERMES_CAMPAIGN=full $(BIN)/python -m pytest tests/acceptance
 
-seeded-faults: page system  ## put 49 faults into copies of the code, and check that tests notice
+seeded-faults: page system  ## insert 49 faults into copies of the code, and check that tests find them
 	$(BIN)/python tests/seeded_faults.py
 
 pictures: page system  ## take the pictures of the dashboard for the documentation
@@ -149,7 +149,7 @@ lock: setup  ## pin the newest allowed versions, with hashes
 		-o src/hermes_state/engine/postgres/requirements.lock
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
-clean:  ## remove everything that can be made again
+clean:  ## remove everything that can be rebuilt
 	rm -rf .venv .models .synapse .clients .acpx web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
 	rm -f .coverage .coverage.*
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -75,6 +75,18 @@ PATTERNS = (
     _pattern(r"made[\s-]up", "'sample data', 'invented'"),
     _pattern(r"toy", "'demo'"),
     _pattern(r"strangers?", "'unknown user'"),
+    _pattern(r"(?:take|takes|took|taken|taking)\s+(?:\S+\s+){0,3}?back", "'undo', 'restore'"),
+    _pattern(r"(?:is|are)\s+of\s+another\s+(?:release|version)", "'is a different version'"),
+    _pattern(r"exists?\s+already", "'already exists'"),
+    _pattern(r"mend(?:s|ed|ing)?", "'fix', 'repair'"),
+    _pattern(r"start-up", "'startup'"),
+    _pattern(r"says\s+(?:so|that|how|what|when|whether|which|why)", "'shows', 'states', 'reports'"),
+    _pattern(
+        r"(?:commands?|database|file|gateway|log|page|program|server|settings?)\s+"
+        r"(?:says?|said|tells?|told)",
+        "programs do not speak: 'shows', 'reports', 'returns'",
+    ),
+    _pattern(r"(?:error|answer)\s+of(?=\s+\w+:)", "'error from X', 'response from X'"),
 )
 
 

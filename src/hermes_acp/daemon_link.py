@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_CALLS: Final = 16  # at the same time
 OTHER_RELEASE: Final = (
-    "The running daemon is of another release of Hermes ({}, this one is {}). Stop it with "
+    "The running daemon is a different version of Hermes ({}, this one is {}). Stop it with "
     "`hermes serve --stop`, then try again."
 )
 

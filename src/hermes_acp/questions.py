@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_gateway.protocol import AgentQuestion, SecretQuestion
 
 NEEDED_IN_TERMINAL: Final = (
-    "{} is needed. Secrets are not typed into an editor's conversation: run `hermes setup` in a "
+    "{} is required. Secrets are not typed into an editor's conversation: run `hermes setup` in a "
     "terminal, then try again."
 )
 CANNOT_ASK: Final = "The editor could not ask for approval."

@@ -99,7 +99,7 @@ def repetition_notice(model: str, call: ToolCall) -> ProblemNotice:
     return ProblemNotice(
         AnswerProblem.REPEATED_CALLS,
         f"Stopped: {model} made the same call {MAX_REPEATED_CALLS} times with the same result "
-        f"({_described(call)}). What should it do instead? Send `continue` to allow more of them.",
+        f"({_described(call)}). What should it do instead? Send `continue` to allow more.",
     )
 
 

@@ -1,6 +1,6 @@
 """Skills: folders with a SKILL.md, listed in the prompt and read on demand.
 
-They are in `skills/` of the Hermes folder, one or two levels deep, and in the trusted files of
+They are in `skills/` in the Hermes folder, one or two levels deep, and in the trusted files of
 a project, which take precedence; skills of plugins come last.
 """
 

@@ -38,7 +38,7 @@ INTERRUPTED: Final = "Interrupted before it could finish."
 INVALID_ARGUMENTS: Final = (
     "arguments are not a valid JSON object; call the tool again with valid JSON"
 )
-DOES_NOT_STOP: Final = "Interrupted; the tool does not stop, and its result is ignored."
+DOES_NOT_STOP: Final = "Interrupted; the tool did not stop, and its result is ignored."
 POLL_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 10.0  # that calls get to end after a cancellation
 
@@ -165,7 +165,7 @@ class Toolbox:
         while pending:
             event = _next_event(events, context.cancel)
             if event is None:
-                log.error("tools do not stop: %s", ", ".join(call.name for call in pending))
+                log.error("tools still running: %s", ", ".join(call.name for call in pending))
                 for call in pending:
                     yield ToolFinished(call, failure(DOES_NOT_STOP), STOP_SECONDS)
                 return

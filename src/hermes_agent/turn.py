@@ -82,9 +82,9 @@ OUT_OF_REQUESTS: Final = (
 
 MAX_CONTINUATIONS: Final = 5  # of a turn, by hooks
 CONTINUATION_LIMIT: Final = (
-    f"A hook asked {MAX_CONTINUATIONS + 1} times to continue; the turn ends nevertheless."
+    f"A hook asked {MAX_CONTINUATIONS + 1} times to continue; the turn ends anyway."
 )
-FEEDBACK_PREFIX: Final = "Feedback of a hook before the end of the turn: "
+FEEDBACK_PREFIX: Final = "Feedback from a hook before the end of the turn: "
 
 
 class TurnDependencies(NamedTuple):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Hermes is a personal AI agent that saves every conversation. Without a command it starts the
-full-screen terminal UI. A text with spaces is a question: the answer is printed.
+full-screen terminal UI. An argument with spaces is a question; the answer is printed.
 """
 EXIT_CODES = (
     ("0", "success"),

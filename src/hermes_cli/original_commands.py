@@ -25,12 +25,12 @@ NOT_HERE: Final = {
     "auth": "API keys are settings: see `hermes setup` and `hermes config list`.",
     "login": "API keys are settings: see `hermes setup`.",
     "logout": "API keys are settings: see `hermes config unset keys.NAME`.",
-    "memory": "The agent keeps its notes in memories/ of the Hermes folder.",
+    "memory": "The agent keeps its notes in memories/ in the Hermes folder.",
     "profile": "A profile is a folder: HERMES_HOME=FOLDER hermes. "
-    "`hermes import hermes-agent --profile NAME` takes one over.",
-    "skills": "Skills are folders in skills/ of the Hermes folder.",
+    "`hermes import hermes-agent --profile NAME` imports one.",
+    "skills": "Skills are folders in skills/ in the Hermes folder.",
     "tools": "What tools may do is set with `hermes permissions`.",
-    "uninstall": "`hermes install --remove` takes it off your PATH; `hermes backup` saves the "
+    "uninstall": "`hermes install --remove` removes it from your PATH; `hermes backup` saves the "
     "Hermes folder before you remove it.",
     "webhook": "Webhooks are a platform of the gateway: see `hermes gateway --help`.",
 }

@@ -58,7 +58,7 @@ COMMANDS = (
     CommandEntry(
         "checkpoints",
         "hermes_cli.commands.sessions.checkpoints",
-        "show and take back what the agent changed in files",
+        "show and undo file changes of the agent",
     ),
     CommandEntry(
         "usage",
@@ -96,7 +96,7 @@ COMMANDS = (
         "show and change what is allowed without asking",
     ),
     CommandEntry(
-        "trust", "hermes_cli.commands.system.trust", "use the commands and hooks of a project"
+        "trust", "hermes_cli.commands.system.trust", "trust the commands and hooks of a project"
     ),
     CommandEntry(
         "install", "hermes_cli.commands.system.install", "put the hermes command on your PATH"
@@ -115,7 +115,7 @@ COMMANDS = (
         "people", "hermes_cli.commands.gateway.people", "list people and change their roles"
     ),
     CommandEntry("api-keys", "hermes_cli.commands.gateway.api_keys", "manage keys for API clients"),
-    CommandEntry("mcp", "hermes_cli.commands.mcp.command", "add and list MCP servers, or be one"),
+    CommandEntry("mcp", "hermes_cli.commands.mcp.command", "manage MCP servers, or serve as one"),
     CommandEntry("acp", "hermes_cli.commands.chat.acp", "serve conversations to editors over ACP"),
     CommandEntry("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
     CommandEntry(

@@ -84,7 +84,7 @@ def _memory_ledger(database: Path) -> MemoryLedger:
     """One ledger per history for the lifetime of the process."""
     from hermes_achievements.scan.plain_history import MemoryLedger  # noqa: PLC0415 - rarely needed
 
-    log.info("achievements not saved: no write access beside %s", database)
+    log.info("achievements not saved: no write access to the folder of %s", database)
     return MemoryLedger()
 
 

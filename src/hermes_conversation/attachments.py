@@ -52,7 +52,7 @@ class Picture(NamedTuple):
     @property
     def label(self) -> str:
         """The name and the size."""
-        return f"picture {self.name}, {human_format.size(len(self.data))}"
+        return f"image {self.name}, {human_format.size(len(self.data))}"
 
     @property
     def is_in_file(self) -> bool:
@@ -142,5 +142,5 @@ def pictures_of(content: Any) -> list[Picture]:
         match = DATA_URL.fullmatch(str(url))
         if match:
             kind, data = match.groups()
-            results.append(Picture("picture", kind, base64.b64decode(data)))
+            results.append(Picture("image", kind, base64.b64decode(data)))
     return results

@@ -25,8 +25,8 @@ def hand_off(db: SessionDB, session_id: str, platform: str) -> str:
     if handoff is not None and handoff.state == "completed":
         return f"Handed off to {platform.capitalize()}."
     return (
-        f"It will be handed off to {platform.capitalize()} when the gateway runs "
-        "(`hermes gateway status`)."
+        f"Handed off to {platform.capitalize()}; the gateway will pick it up once it is running "
+        "(`hermes gateway start`)."
     )
 
 
@@ -37,4 +37,6 @@ def require_set_up(platform: str) -> None:
     keys = [setting.name for setting in SETTINGS if setting.name in names]
     if not keys or platform in config.block("platforms") or any(map(config.secret, keys)):
         return
-    raise UsageError(f"{platform.capitalize()} is not set up. Run `hermes gateway setup`.")
+    raise UsageError(
+        f"{platform.capitalize()} is not set up. Run `hermes gateway add {platform.lower()}`."
+    )

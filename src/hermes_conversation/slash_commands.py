@@ -114,7 +114,8 @@ def _sessions(conversation: Conversation, words: str) -> CommandOutcome:
     if words:
         rows = [row for row in rows if words.lower() in str(row).lower()]
     lines = [f"{row.id}  {row.name}" for row in rows]
-    return CommandOutcome("\n".join(lines) or "No conversations yet.")
+    nothing = "No matching conversations." if words else "No conversations yet."
+    return CommandOutcome("\n".join(lines) or nothing)
 
 
 def _search(conversation: Conversation, words: str) -> CommandOutcome:

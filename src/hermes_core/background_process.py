@@ -60,6 +60,6 @@ def end(
     deadline = time.monotonic() + seconds
     while not is_over():
         if time.monotonic() > deadline:
-            raise UsageError(f"process {process_id} does not end; see the log")
+            raise UsageError(f"process {process_id} does not exit; see the log")
         waiting()
         time.sleep(POLL_SECONDS)

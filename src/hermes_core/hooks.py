@@ -54,7 +54,7 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "on_session_reset",
         "session_id platform",
-        "a chat or terminal has another conversation than before; session_id is that one",
+        "a chat or terminal switched to another conversation; session_id is the new one",
     ),
     _hook(
         "on_session_boundary",
@@ -137,13 +137,13 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "subagent_start",
         "parent_session_id parent_turn_id child_session_id child_role child_goal",
-        "a subagent starts",
+        "a sub-agent starts",
     ),
     _hook(
         "subagent_stop",
         "parent_session_id parent_turn_id child_session_id child_role child_summary child_status "
         "duration_ms",
-        "a subagent has ended, successfully or not",
+        "a sub-agent has ended, successfully or not",
     ),
     _hook(
         "pre_approval_request",

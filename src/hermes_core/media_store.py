@@ -138,5 +138,5 @@ def embed_media(content: Any, store: MediaStore | None = None) -> Any:
 def _embed_part(part: dict[str, Any], store: MediaStore) -> dict[str, Any]:
     data = store.as_data(url_of(part))
     if data is None:
-        return {"type": "text", "text": "[a picture that is no longer there]"}
+        return {"type": "text", "text": "[an image that no longer exists]"}
     return {**part, "image_url": {**part["image_url"], "url": data}}

@@ -92,7 +92,7 @@ def installers(work: Path) -> Iterator[list[str]]:
         yield [*pip, "--no-input", "--retries", "1", "--root-user-action", "ignore"]
     elif not uv:
         raise FetchError(
-            "there is neither uv nor pip to fetch it with; install one of them, for example: "
+            "neither uv nor pip is available; install one of them, for example: "
             "apt install python3-pip"
         )
 
@@ -126,13 +126,13 @@ def _run(command: list[str], pins: PinnedPackages, progress: Progress) -> str:
             try:
                 while (code := _wait(process)) is None:
                     seconds = time.monotonic() - started
-                    progress(f"fetching {pins.title} ({pins.download_mb} MB) … {seconds:.0f} s")
+                    progress(f"Downloading {pins.title} ({pins.download_mb} MB)… {seconds:.0f} s")
             except BaseException:
                 process.kill()
                 raise
         output.seek(0)
         text = output.read().decode("utf-8", "replace").strip()
-    return (text or f"the installer ended with {code}") if code else ""
+    return (text or f"the installer exited with code {code}") if code else ""
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int | None:
@@ -151,7 +151,7 @@ def _error_message(output: str, pins: PinnedPackages) -> str:
     end = "\n".join(f"  {line}" for line in output.splitlines()[-SHOWN_OUTPUT_LINES:])
     if _contains_any(output, NETWORK_ERRORS):
         return (
-            "the package index cannot be reached. Is there a network? Behind a proxy or a "
+            "the package index cannot be reached. Check the network; if you use a proxy or a "
             f"mirror, configure it for uv and pip. Installer output:\n{end}"
         )
     return f"{pins.title} could not be downloaded. Installer output:\n{end}"

@@ -160,7 +160,7 @@ class LineReading:
             try:
                 read_record(record)
             except UNEXPECTED as error:
-                log.warning("record not understood: %s: %r", path_text(self.unit.path), error)
+                log.warning("record unreadable: %s: %r", path_text(self.unit.path), error)
                 self.unknown[DAMAGED] += 1
             del record
             if len(self.messages) >= MESSAGES_PER_PART or size >= BYTES_PER_PART:

@@ -213,7 +213,7 @@ class SessionDB(OriginalNames):
             return None
         return (
             f"{self.journal.waiting} messages are kept in the journal because the database "
-            "refuses them; they will be stored when it recovers"
+            "rejects them; they will be stored when it recovers"
         )
 
     def close(self) -> None:

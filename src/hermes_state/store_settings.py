@@ -62,7 +62,7 @@ class StoreSettings(NamedTuple):
                 node_timeout_seconds=settings.get_float("store.node_timeout_seconds"),
             )
         except ConfigError as error:
-            log.warning("the store's settings cannot be used, so its defaults are: %s", error)
+            log.warning("store settings invalid, using the defaults: %s", error)
             return cls()
 
 

@@ -74,7 +74,7 @@ def _attached(content: object) -> tuple[str, ...]:
     )
     texts = [attachments.label_of(str(part.get("text", ""))) for part in parts[1:]]
     sizes = [part.get("bytes", 0) for part in parts if part.get("type") == "image"]
-    return (*filter(None, texts), *(f"picture, {human_format.size(size)}" for size in sizes))
+    return (*filter(None, texts), *(f"image, {human_format.size(size)}" for size in sizes))
 
 
 def _calls(value: object) -> list[JsonObject]:

@@ -152,11 +152,11 @@ def parse(line: bytes) -> RpcRequest:
         document.get("id"),
     )
     if not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "`method` must be a text")
+        raise RpcError(INVALID_REQUEST, "`method` must be a string")
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "`params` must be an object")
     if isinstance(request_id, bool) or not isinstance(request_id, str | int | None):
-        raise RpcError(INVALID_REQUEST, "`id` must be a text or a number")
+        raise RpcError(INVALID_REQUEST, "`id` must be a string or a number")
     return RpcRequest(request_id, method, params)
 
 

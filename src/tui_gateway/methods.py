@@ -238,7 +238,7 @@ EVENTS: Final = {
         _event("reasoning.delta", "more of the model's reasoning", "text"),
         _event("message.complete", "the turn is over and stored; `status` is complete, "
                "interrupted or error, `unread` is pending input of this client that is returned, "
-               "`unread_images` are the files of its pictures; "
+               "`unread_images` are the files of its images; "
                "`problem` is length, empty, filtered, step_limit, repeated_calls or nothing, "
                "`notice` its text",
                "text status error usage unread unread_images problem notice"),

@@ -99,9 +99,9 @@ def _part(part: object) -> object:
     url = media_store.url_of(part)
     if not media_store.is_reference(part):
         shown = {"url": url} if len(url) <= MAX_INLINE_CHARACTERS else {}
-        return {"type": "image", "bytes": len(url) * 3 // 4, "text": "[picture]", **shown}
+        return {"type": "image", "bytes": len(url) * 3 // 4, "text": "[image]", **shown}
     size, name = media_store.of_home().size_of(url), url.rpartition("/")[2]
-    return {"type": "image", "bytes": size, "text": "[picture]", "media": name}
+    return {"type": "image", "bytes": size, "text": "[image]", "media": name}
 
 
 def usage(session: SessionRow | None) -> UsageView:

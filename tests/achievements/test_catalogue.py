@@ -269,9 +269,9 @@ def test_a_mapping_becomes_a_ladder_or_a_single_step():
     [
         ({"id": None}, "id is missing; accepted: lower-case words"),
         ({"id": "Not Kebab"}, "id is 'Not Kebab'; accepted: lower-case words"),
-        ({"name": None}, "a-test: name is missing; accepted: a text"),
-        ({"text": "  "}, "a-test: text is '  '; accepted: a text"),
-        ({"counts": 3}, "a-test: counts is 3; accepted: a text"),
+        ({"name": None}, "a-test: name is missing; accepted: a non-empty string"),
+        ({"text": "  "}, "a-test: text is '  '; accepted: a non-empty string"),
+        ({"counts": 3}, "a-test: counts is 3; accepted: a non-empty string"),
         ({"unit": None}, "a-test: unit is missing"),
         ({"kind": "luck"}, "a-test: kind is 'luck'; accepted: one of counter, session"),
         ({"value": "total_luck"}, "a-test: value is 'total_luck'; accepted: total_"),

@@ -81,7 +81,7 @@ def test_a_damaged_model_is_replaced(target: BuiltIn) -> None:
 @pytest.mark.parametrize(
     ("message", "meant"),
     [
-        ("error: Failed to fetch: dns error", "Is there a network?"),
+        ("error: Failed to fetch: dns error", "Check the network"),
         ("OSError: [Errno 28] No space left on device", "the disk is full"),
         ("hashes do not match", "hashes do not match"),
     ],

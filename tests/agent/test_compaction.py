@@ -186,7 +186,7 @@ class SummarizingServer(ScriptServer):
     """A model that answers requests for a summary with one, and others by its script."""
 
     def next_step(self, body: JsonObject) -> tuple[int, ScriptStep]:
-        if "leaves your context" in str(body["messages"]).rpartition("'role': 'user'")[2]:
+        if "removed from your context" in str(body["messages"]).rpartition("'role': 'user'")[2]:
             return 1000 + len(self.requests), ScriptStep(say="Some files are written.")
         return super().next_step(body)
 

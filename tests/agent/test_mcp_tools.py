@@ -205,4 +205,4 @@ def test_a_sub_agent_may_use_read_only_tools(shop: Path, tmp_path: Path) -> None
         assert conversation.prompter.requests == []
     answers = " ".join(message["content"] for message in child if message["role"] == "tool")
     assert "tea costs 3" in answers
-    assert "no person to ask" in answers
+    assert "no user can be asked" in answers

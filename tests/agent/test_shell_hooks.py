@@ -292,7 +292,7 @@ def test_a_stop_hook_continues_the_turn_with_its_reason_a_limited_number_of_time
     assert isinstance(endless[-1], TurnFinished)
     assert endless[-1].text == "5."  # after five continuations
     notices = [event.text for event in endless if isinstance(event, Notice)]
-    assert "the turn ends nevertheless" in notices[-1]
+    assert "the turn ends anyway" in notices[-1]
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_dates_filters_and_the_comparison_are_in_the_address(demo_page: Page) ->
     expect(demo_page).to_have_url(re.compile("source=telegram"))
     expect(sessions).not_to_have_text(str(everything))
     assert int(sessions.inner_text()) < everything
-    demo_page.get_by_role("switch", name="Compare with the period before").click()
+    demo_page.get_by_role("switch", name="Compare with the previous period").click()
     expect(demo_page).to_have_url(re.compile("compare=yes"))
     demo_page.get_by_text("Dates", exact=True).click()
     first = demo_page.get_by_label("First day")

@@ -50,7 +50,7 @@ def test_the_steps_of_the_agent_are_shown_and_survive_a_reload(
     set_model_steps(f"[{', '.join(steps)}]")
     page.goto("/chat")
     ask(page, "Work")
-    panel = page.get_by_label("Steps of the agent")
+    panel = page.get_by_label("Steps of the task")
     expect(panel).to_contain_text("0 of 2 steps done · read the code")
     ask(page, "More")
     expect(panel).to_contain_text("1 of 2 steps done · write a test")

@@ -130,7 +130,7 @@ def test_a_webhook_route_is_added_changed_and_removed(visitor: Visitor) -> None:
     expect(form.get_by_text("must be an http(s):// URL")).to_be_visible()
     assert "http(s)://" in field_error(url)
     url.fill("https://ci.example/answers")
-    form.get_by_label("New value of the secret").fill("hunter2-hunter2-hunter2")
+    form.get_by_label("New secret").fill("hunter2-hunter2-hunter2")
     form.get_by_role("button", name="Request").dblclick()
     expect(form).to_have_count(0)
     confirm_change(page)

@@ -64,7 +64,7 @@ def test_the_focus_stays_on_a_button_that_was_busy(page: Page, db: SessionDB) ->
 def test_the_history_of_another_agent_is_imported(page: Page, db: SessionDB) -> None:
     page.goto("/data")
     panel = page.get_by_role("region", name="Import from other agents")
-    expect(panel.get_by_text("No history of another agent")).to_be_visible()
+    expect(panel.get_by_text("No histories of other agents")).to_be_visible()
     ClaudeFile(Path.home()).exchange("hello", "Hi.")
     page.reload()
     panel.get_by_role("button", name="Import Claude Code").click()

@@ -86,7 +86,7 @@ def test_the_gateway_page_shows_what_does_not_work(
             heartbeat_at=time.time(),
         )
         page.goto("/gateway")
-        alert = page.get_by_role("alert").filter(has_text="Not everything works")
+        alert = page.get_by_role("alert").filter(has_text="Problems found")
         expect(alert.get_by_text("telegram is lost: Token revoked.")).to_be_visible()
         page.set_viewport_size(PHONE)
         label = page.locator(".mantine-Badge-label", has_text="lost")

@@ -87,7 +87,7 @@ def test_a_backup_overwrites_nothing(hermes: Hermes, history: Path, target_folde
     (target_folder / "mine.zip").write_text("precious")
     refused = hermes("backup", "mine.zip")
     assert refused.code == 2
-    assert "exists already" in refused.err
+    assert "already exists" in refused.err
     assert (target_folder / "mine.zip").read_text() == "precious"
     assert hermes("backup", "nowhere/x.zip").code == 2
 

@@ -63,7 +63,7 @@ def test_a_job_is_added_shown_changed_and_removed(hermes: Hermes) -> None:
     assert added.code == 0
     assert added.out.startswith("Added job 1: Read the news\nnext  ")
     assert added.out.count("08:00 CE") == 3
-    assert "The gateway is not running" in added.err
+    assert "The gateway, which runs jobs, is not running" in added.err
     [job] = facts(hermes, "list")
     assert (job["schedule"], job["time_zone"], job["to"], job["state"]) == (
         "every weekday 8:00", "Europe/Berlin", "none", "active",
@@ -125,7 +125,7 @@ def test_jobs_of_hermes_agent_are_listed_and_taken_over_once(hermes: Hermes) -> 
     assert results["d4"] == "not imported: it runs a script"
     assert "has passed" in results["e5"]
     again = {item["id"]: item["result"] for item in facts(hermes, "import")}
-    assert (again["a1b2"], again["c3"]) == ("imported before", "imported before")
+    assert (again["a1b2"], again["c3"]) == ("already imported", "already imported")
     first, second = facts(hermes, "list")
     assert (first["to"], first["schedule"]) == ("telegram:-100123", "0 9 * * *")
     assert (second["to"], second["runs_left"]) == ("local:c1", 2)

@@ -122,7 +122,7 @@ def test_a_bad_file_is_refused_with_its_line(
     (target_folder / "bad.jsonl").write_text(text.replace("21 degrees", "22 degrees"))
     refused = hermes("sessions", "import", "bad.jsonl", HERMES_HOME=str(tmp_path / "new"))
     assert refused.code == 2
-    assert "bad.jsonl, line 4: the checksum" in refused.err
+    assert "bad.jsonl, line 4: checksum mismatch" in refused.err
     assert not (tmp_path / "new").exists()
     assert hermes("sessions", "import", "missing.jsonl").code == 2
     assert "line 1: not a Hermes export" in hermes("sessions", "import", __file__).err

@@ -121,10 +121,10 @@ def test_a_conversation_is_handed_over_from_the_command_line(
         db.append_message("s1", "user", "hello")
     refused = hermes("gateway", "handoff", "s1", "telegram")
     assert refused.code == 2
-    assert "Telegram is not set up. Run `hermes gateway setup`." in refused.err
+    assert "Telegram is not set up. Run `hermes gateway add telegram`." in refused.err
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "1:x")
     asked = hermes("gateway", "handoff", "s1", "telegram")
-    assert "s1: It will be handed off to Telegram when the gateway runs" in asked.out
+    assert "s1: Handed off to Telegram; the gateway will pick it up once it is running" in asked.out
     assert "already" in hermes("gateway", "handoff", "s1", "telegram").err
 
 

@@ -54,7 +54,7 @@ def test_an_installation_can_be_repeated_and_removed(user_home: Path, hermes: He
     }
     assert "./hermes sessions" not in (user_home / ".local/share/man/man1/hermes.1").read_text()
     assert "not on your PATH" not in first.out
-    assert hermes("install").out == "Everything is installed already.\n"
+    assert hermes("install").out == "Everything is already installed.\n"
 
     removed = json.loads(hermes("install", "--remove", "--json").out)
     assert str(link) in {each["path"] for each in removed["removed"]}
@@ -70,7 +70,7 @@ def test_a_program_of_somebody_else_is_neither_replaced_nor_removed(
     other.write_text("#!/bin/sh\n")
     refused = hermes("install")
     assert refused.code == 2
-    assert f"{other} exists and is not of this installation" in refused.err
+    assert f"{other} exists and belongs to another installation" in refused.err
     assert files_below(user_home) == {".local/bin/hermes"}
     assert hermes("install", "--remove").out == "Nothing to remove.\n"
     assert other.read_text() == "#!/bin/sh\n"
@@ -156,7 +156,7 @@ def test_a_checkout_is_updated_unless_it_has_changes_of_its_own(
     launcher = (clone / "hermes").read_text()
     (clone / "hermes").write_text(f"{launcher}# mine\n")
     refused = update(clone)
-    assert (refused.returncode, "has changes of your own" in refused.stderr) == (1, True)
+    assert (refused.returncode, "has uncommitted changes" in refused.stderr) == (1, True)
     assert not (clone / "news").exists()
 
     (clone / "hermes").write_text(launcher)
@@ -166,7 +166,7 @@ def test_a_checkout_is_updated_unless_it_has_changes_of_its_own(
 
     git(clone, "commit", "--quiet", "--allow-empty", "-m", "own work")
     git(origin, "commit", "--quiet", "--allow-empty", "-m", "other work")
-    assert "has commits that origin/main lacks" in update(clone).stderr
+    assert "has commits that origin/main does not have" in update(clone).stderr
 
 
 def test_a_checkout_without_its_origin_says_so(

@@ -29,7 +29,7 @@ def test_an_entry_is_written_for_the_owner_alone(hermes: Hermes, hermes_home: Pa
     crashed_session(hermes_home)
     assert hermes("sessions", "list").err == ""
     log = hermes_home / "logs" / "hermes.log"
-    assert "sessions of crashed processes" in log.read_text()
+    assert "crash recovery ended" in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
@@ -55,7 +55,7 @@ def test_a_new_process_writes_its_first_entry(hermes_home: Path) -> None:
     )  # fmt: skip
     log = (hermes_home / "logs" / "hermes.log").read_text()
     assert "hermes_state.upkeep.crash_recovery" in log
-    assert "sessions of crashed processes" in log
+    assert "crash recovery ended" in log
 
 
 def test_an_entry_of_a_library_that_is_imported_later_is_written(hermes_home: Path) -> None:

@@ -85,7 +85,7 @@ def test_mistakes_are_explained_and_change_nothing(hermes: Hermes, hermes_home: 
         (["add", "x", "--url", "ftp://a"], "http://"),
         (["add", "a b", "--", "b"], "A name has"),
         (["add", "x", "--env", "A", "--", "b"], "--env NAME=VALUE"),
-        (["add", "--", "b"], "needs a name"),
+        (["add", "--", "b"], "No server name given"),
         (["get", "x"], "No MCP server"),
         (["remove", "x"], "hermes mcp list"),
     ):

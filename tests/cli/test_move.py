@@ -164,7 +164,7 @@ def test_a_second_run_takes_nothing_twice_and_what_was_removed_stays_removed(
     before = (hermes_home / "config.yaml").read_bytes()
     again = hermes("import", "hermes-agent", str(other), "--yes")
     assert again.code == 0
-    assert "Nothing to take over." in again.out
+    assert "Nothing to import." in again.out
     assert (hermes_home / "config.yaml").read_bytes() == before
     with SessionDB() as db:
         assert not db.pairings.is_allowed("telegram", "44")
@@ -205,7 +205,7 @@ def test_in_place_only_settings_are_translated(hermes: Hermes, in_place: Path) -
     after = file_hashes(in_place)
     changed = {name for name in before if after[name] != before[name]}
     assert changed == {"config.yaml", "state.db"}
-    assert "Nothing to take over." in hermes("import", "hermes-agent", "--yes").out
+    assert "Nothing to import." in hermes("import", "hermes-agent", "--yes").out
 
 
 def test_profiles_are_moved_when_they_are_asked_for(hermes: Hermes, other: Path) -> None:
@@ -253,7 +253,7 @@ def test_it_asks_on_a_terminal_and_without_one_needs_a_yes(
     assert asked.code == 2
     assert "--yes" in asked.err
     child = on_terminal("import", "hermes-agent", str(other))
-    child.expect(r"Take this over\? \[y/N\]")
+    child.expect(r"Import these items\? \[y/N\]")
     child.sendline("n")
     assert wait_for_exit(child) == 0
     assert not (hermes_home / "config.yaml").exists()
@@ -294,11 +294,11 @@ def test_an_old_history_in_place_is_moved_into_a_new_folder(
 def test_the_first_start_offers_it(hermes_home: Path, in_place: Path, command: list[str]) -> None:
     child = on_terminal(*command)
     child.expect("Found settings of hermes-agent in .*hermes import hermes-agent")
-    child.expect(r"Show what can be taken over\? \[y/N\]")
+    child.expect(r"Show what can be imported\? \[y/N\]")
     child.sendline("y")
-    child.expect(r"Take this over\? \[y/N\]")
+    child.expect(r"Import these items\? \[y/N\]")
     child.sendline("y")
-    child.expect("Took over")
+    child.expect(r"Imported \d+ items?")
     if command == ["chat"]:
         child.sendline("/quit")
     assert wait_for_exit(child) == 0
@@ -311,7 +311,7 @@ def test_without_a_terminal_the_command_is_named(hermes: Hermes, in_place: Path)
     for arguments in (["chat", "-q", "hello"], ["setup"]):
         shown = hermes(*arguments)
         assert shown.code != 0
-        text = f"{in_place}: `hermes import hermes-agent` takes them over."
+        text = f"{in_place}. Import them with `hermes import hermes-agent`."
         assert text in " ".join((shown.out + shown.err).split())
 
 
@@ -326,7 +326,7 @@ def test_a_killed_move_is_finished_by_the_next(
                 process.wait(delay)
             process.kill()
     assert hermes("import", "hermes-agent", str(other), "--yes").code == 0
-    assert "Nothing to take over." in hermes("import", "hermes-agent", str(other), "--yes").out
+    assert "Nothing to import." in hermes("import", "hermes-agent", str(other), "--yes").out
     with SessionDB() as db:
         assert len(db.get_messages("s1")) == 2
         assert len(db.pairings.allowed()) == 5

@@ -100,6 +100,6 @@ def test_the_browser_lists_at_most_the_limit(history: Path) -> None:
 def test_the_doctor_counts_settings_that_are_not_used(hermes: Hermes, hermes_home: Path) -> None:
     write(hermes_home / "config.yaml", CONFIG)
     lines = [line for line in hermes("doctor").out.splitlines() if "settings" in line]
-    (line,) = [line for line in lines if "not used here" in line]
+    (line,) = [line for line in lines if "unknown, in the sections" in line]
     assert "sections model, agent, compression, terminal, display, telegram" in line
     assert len(line) < 200

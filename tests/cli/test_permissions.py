@@ -58,7 +58,7 @@ def test_without_a_person_the_exit_code_and_the_model_say_so(
     assert "needed approval" in result.err
     assert (work / "old").exists()
     told = json.dumps(server.requests[-1])
-    assert "no person to ask" in told
+    assert "no user can be asked" in told
     assert "user denied" not in told
 
 

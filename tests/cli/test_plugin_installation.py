@@ -145,10 +145,10 @@ def test_the_doctor_names_commands_that_are_not_used(
     assert hermes("plugins", "enable", "other").code == 0
     (report,) = json.loads(hermes("plugins", "doctor", "other", "--json").out)
     assert [note for note in report["notes"] if "command" in note] == [
-        "the command /help is not used: Hermes has one of this name",
-        "the command /no name is not used: the name is not valid",
-        "the command hermes dice is not used: the plugin dice has one of this name",
-        "the command hermes chat is not used: Hermes has one of this name",
+        "the command /help is ignored: Hermes has a command with this name",
+        "the command /no name is ignored: invalid name",
+        "the command hermes dice is ignored: the plugin dice has a command with this name",
+        "the command hermes chat is ignored: Hermes has a command with this name",
     ]
 
 

@@ -112,7 +112,7 @@ def test_text_answers_a_question_and_commands_do_not() -> None:
         child.sendline("go")
         child.expect("Which one.\r\n> ")
         child.sendline("/approve")
-        child.expect("There is nothing to answer")
+        child.expect("No question to answer")
         child.sendline("/status")
         child.expect("messages +2")
         child.sendline("stop at the second")

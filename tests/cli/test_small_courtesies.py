@@ -23,7 +23,7 @@ def test_the_last_deleted_conversation_is_restored_as_last(hermes: Hermes) -> No
     assert hermes("sessions", "restore", "last").out.startswith(OSLO)
     unknown = hermes("sessions", "restore", "zzz")
     assert unknown.code == 2
-    assert "Nothing in the trash has the ID or title 'zzz'" in unknown.err
+    assert "No session in the trash has the ID or title 'zzz'" in unknown.err
     assert "`hermes sessions restore` lists it" in unknown.err
     assert hermes("sessions", "restore", "last").code == 2  # the trash is empty
 
@@ -33,7 +33,7 @@ def test_an_export_says_what_it_leaves_out(hermes: Hermes, tmp_path: Path) -> No
     with SessionDB() as db:
         db.set_session_archived(OSLO, archived=True)
     odd = hermes("sessions", "export", str(tmp_path / "history.xyz"))
-    assert "The suffix .xyz is not known: writing JSONL." in odd.err
+    assert "Unknown suffix .xyz: writing JSONL." in odd.err
     assert "1 archived conversation not exported; --all includes them." in odd.err
     assert hermes("sessions", "export", str(tmp_path / "all.jsonl"), "--all").err == ""
 

@@ -212,7 +212,7 @@ def test_a_section_is_added_once(hermes_home: Path) -> None:
     config.add_block("streaming", {"enabled": True, "cursor": " ▉"})
     assert path.read_text().startswith("# mine\nllm:\n  model: m\n\nstreaming:\n  enabled: true\n")
     assert config.block("streaming") == {"enabled": True, "cursor": " ▉"}
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="already exists"):
         config.add_block("streaming", {"enabled": False})
 
 

@@ -127,4 +127,4 @@ def test_limits_may_be_open_on_either_side():
         describe_allowed(Setting("a.b", "int", 1, "", minimum=1)) == "a whole number of at least 1"
     )
     assert describe_allowed(Setting("a.b", "float", 1.0, "", maximum=2)) == "a number of at most 2"
-    assert describe_allowed(Setting("a.b", "str", "", "")) == "a text"
+    assert describe_allowed(Setting("a.b", "str", "", "")) == "text"

@@ -66,7 +66,7 @@ def test_a_server_is_written_after_a_confirmation_then_tested_and_removed(
     assert tested["is_ok"], tested
     assert "price" in [tool["name"] for tool in tested["tools"]]
     again = client.post(SERVERS, json=body)
-    assert (again.status_code, "exists already" in again.json()["detail"]) == (400, True)
+    assert (again.status_code, "already exists" in again.json()["detail"]) == (400, True)
     assert client.delete(f"{SERVERS}/shop").status_code == 204
     assert client.delete(f"{SERVERS}/shop").status_code == 404
     assert client.post(f"{SERVERS}/shop/test").status_code == 404

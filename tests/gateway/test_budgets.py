@@ -92,8 +92,8 @@ def test_a_person_is_notified_once_a_day(manual: tuple[SessionDB, ManualClock]) 
     reply = db.outbox.claim()
     assert reply is not None
     assert reply.payload["text"] == (
-        "Your daily budget of 1 tokens is used up. Your messages wait and are answered from "
-        "2026-03-30 00:00 CEST on, or as soon as the budget is raised. Nothing is lost."
+        "Your daily budget of 1 tokens is used up. Your messages are on hold until "
+        "2026-03-30 00:00 CEST, or until the budget is raised. Nothing is lost."
     )
     db.outbox.settle(reply.outbox_id)
     db.engine.flush()
@@ -120,7 +120,7 @@ async def test_messages_wait_for_a_budget_and_are_answered_when_it_is_raised(
         await async_wait_until(lambda: db.chats.spending_of_all(today(db)) == 2.0)
         await chat.send("second", "m2")
         notice = (await chat.wait_for(2))[1]
-        assert notice.startswith("Your daily budget of $1.5 is used up. Your messages wait")
+        assert notice.startswith("Your daily budget of $1.5 is used up. Your messages are on hold")
         await chat.send("third", "m3")
         await chat.send("/whoami", "m4")
         assert "Role: owner" in (await chat.wait_for(3))[2]
@@ -171,7 +171,7 @@ async def test_jobs_wait_for_a_budget_and_run_when_it_is_raised(
             clock.advance(600)
         await async_wait_until(lambda: outbox_texts(db))
         [notice] = outbox_texts(db)
-        assert "for all people is used up. Your scheduled jobs wait and run from" in notice
+        assert "for all people is used up. Your scheduled jobs are on hold until" in notice
         assert db.schedules.get(job.job_id).is_held
         assert db.schedules.history() == []
         ConfigFile.of_home().set("gateway.tokens_per_day", "100000")

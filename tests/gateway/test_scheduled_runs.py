@@ -266,7 +266,7 @@ async def test_what_needs_approval_is_refused_in_a_run(
         await run_due(service, db)
     result = server.requests[1]["messages"][-1]
     assert result["role"] == "tool"
-    assert "has no person to ask" in result["content"]
+    assert "no user can be asked" in result["content"]
     assert sent_texts(db) == ["Could not."]
     names = {tool["function"]["name"] for tool in server.requests[0]["tools"]}
     assert "terminal" in names

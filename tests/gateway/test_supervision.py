@@ -294,6 +294,6 @@ def test_problems_are_sentences() -> None:
         "the history cannot be written: no write has succeeded for 12 s",
         "the disk is full: 5.0 MB left",
         "1 turn hung",
-        "inbox failed and is restarted: KeyError: 'a'",
+        "inbox failed and is being restarted: KeyError: 'a'",
     ]
     assert not find_problems({"platforms": {"local": {"state": "connected"}}})

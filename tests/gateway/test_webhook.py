@@ -130,7 +130,7 @@ async def test_a_delivery_that_needs_approval_does_not_wait_for_an_answer(
         await async_wait_until(lambda: outbox_texts(db))
     assert outbox_texts(db) == ["I could not."]
     result = json.loads(server.requests[1]["messages"][-1]["content"])
-    assert "no person to ask" in result["error"]
+    assert "no user can be asked" in result["error"]
 
 
 async def test_the_text_of_a_delivery_is_not_a_command(

@@ -286,7 +286,7 @@ async def test_the_owner_is_told_once_when_strangers_wait_for_approval(
         await people.ask("bob", "hi")
         for number in range(5):
             await people.send(f"stranger{number}", "let me in")
-        sql = "SELECT payload, target FROM hermes_outbox WHERE payload LIKE '%asks for access%'"
+        sql = "SELECT payload, target FROM hermes_outbox WHERE payload LIKE '%requests access%'"
         told = db.engine.read(lambda reader: reader.rows(sql))
     assert len(told) == 1
     assert "stranger0" in told[0][0]

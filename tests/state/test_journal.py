@@ -50,7 +50,7 @@ def test_a_message_refused_by_a_lock_is_journaled_and_stored_in_order(
     with caplog.at_level(logging.WARNING):
         assert store.append_message("s", "user", "one \ud83d") == 0
         assert store.append_message("s", "user", "two") == 0
-    assert caplog.text.count("refuses messages") == 1
+    assert caplog.text.count("database rejected messages") == 1
     assert "2 messages" in store.trouble()
     assert store.get_messages("s", limit=5)[-1]["content"] == "before"
     lock.execute("COMMIT")

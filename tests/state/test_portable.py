@@ -193,13 +193,13 @@ def damaged(data: bytes) -> dict[str, tuple[bytes, str]]:
         "cut": (b"".join(rows[:-1]), "ends after line 4"),
         "cut in a line": (data[: len(rows[0]) + len(rows[1]) + 20], "line 3: invalid JSON"),
         "changed": (data.replace(b"message 1", b"massage 1"), "checksum"),
-        "a session less": (b"".join([*rows[:2], *rows[3:]]), "it counts other sessions"),
-        "twice": (b"".join([*rows[:2], *rows[1:]]), "line 3: session s0 comes twice"),
+        "a session less": (b"".join([*rows[:2], *rows[3:]]), "its counts of sessions and messages"),
+        "twice": (b"".join([*rows[:2], *rows[1:]]), "line 3: session s0 occurs twice"),
         "no role": (
             b"".join([rows[0], json.dumps(record).encode() + b"\n", *rows[2:]]),
-            "line 2: message 0: no role",
+            "line 2: message 0: role is missing",
         ),
-        "more behind": (data + b"{}\n", "something follows"),
+        "more behind": (data + b"{}\n", "unexpected data"),
     }
 
 

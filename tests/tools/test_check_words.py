@@ -39,6 +39,16 @@ AVOIDED = (
     "a made-up history",
     "a toy model",
     "messages of a stranger",
+    "changes can be taken back",
+    "take the last change back",
+    "The daemon is of another release.",
+    "work.txt exists already",
+    "Mend the permissions",
+    "a start-up file of the shell",
+    "a message says so",
+    "The page says which model is used.",
+    "the database said 'locked'",
+    "Error of anthropic: overloaded",
 )
 ACCEPTED = (
     "The session is no longer open.",
@@ -49,6 +59,12 @@ ACCEPTED = (
     "The outlet is indoors",
     "Sessions are shown again.",
     "Switch to the dark theme",
+    "The user said: no",
+    "If you are stuck, say so.",
+    "Take a backup",
+    "another machine takes over",
+    "work.txt already exists",
+    "a recommendation",
 )
 
 

@@ -131,10 +131,10 @@ async def test_a_picture_of_the_clipboard_is_attached_and_shown(
         await pilot.press("ctrl+v")
         await wait_for(pilot, lambda: "1 image attached" in str(app.query_one(StatusBar).render()))
         await submit_and_wait(pilot, "look")
-        assert "\n+ picture pasted-" in str(app.query_one(UserMessage).render())
+        assert "\n+ image pasted-" in str(app.query_one(UserMessage).render())
         app.conversation.reload()
         await app.show_all()
-        assert "\n+ picture, " in str(app.query_one(UserMessage).render())
+        assert "\n+ image, " in str(app.query_one(UserMessage).render())
 
 
 @pytest.mark.parametrize(

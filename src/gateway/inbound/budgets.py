@@ -28,12 +28,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NOTICE: Final = (
-    "{reason} {what} from {when} on, or as soon as the budget is raised. Nothing is lost."
-)
+NOTICE: Final = "{reason} {what} until {when}, or until the budget is raised. Nothing is lost."
 REREAD_SECONDS: Final = 2.0
-MESSAGES_WAIT: Final = "Your messages wait and are answered"
-JOBS_WAIT: Final = "Your scheduled jobs wait and run"
+MESSAGES_WAIT: Final = "Your messages are on hold"
+JOBS_WAIT: Final = "Your scheduled jobs are on hold"
 
 
 class UserKey(NamedTuple):
@@ -104,7 +102,7 @@ class Budgets:
             except ConfigError as error:
                 if str(error) != self._problem:
                     self._problem = str(error)
-                    log.warning("budgets stay as they were: %s", error)
+                    log.warning("budgets not reloaded: %s", error)
             else:
                 self._problem = ""
         return self._limits
@@ -162,7 +160,7 @@ class Budgets:
         ]
         for place in free:
             self._db.paused_places.release(place.session_key)
-            log.info("messages of %s no longer wait for a budget", place.session_key)
+            log.info("messages of %s released: budget available", place.session_key)
         return bool(free)
 
     def _today(self) -> str:

@@ -40,7 +40,7 @@ def _call_plugins(event: MessageEvent, gateway: object, routes: object) -> Messa
         return None
     text = decision.get("text")
     if not isinstance(text, str):
-        log.warning("plugin answered rewrite without a text: message left unchanged")
+        log.warning("plugin returned a rewrite without text: message left unchanged")
         return event
     return dataclasses.replace(event, text=text)
 

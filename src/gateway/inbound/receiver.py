@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WAITING_USER: Final = (
-    "{name} asks for access on {platform}. To approve, run `hermes pairing approve {platform} "
+    "{name} requests access on {platform}. To approve, run `hermes pairing approve {platform} "
     "CODE` with the code that was sent there; `hermes pairing list` shows all requests."
 )
 WAITING_REACTION: Final = "👀"  # on a message that waits for the running turn

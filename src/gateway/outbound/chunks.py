@@ -19,7 +19,7 @@ MIN_CHUNK_SHARE: Final = 0.5  # of the maximum: a better boundary is not worth a
 def split_text(text: str, max_length: int, length: Callable[[str], int] = len) -> list[str]:
     """*text* in chunks of at most *max_length* by *length*; only whitespace at cuts is dropped."""
     if max_length < 1:
-        raise ValueError("a chunk must hold at minimum one character")
+        raise ValueError("a chunk must have at least one character")
     chunks = _chunks(text.strip("\n"), max_length, length)
     return [chunk for chunk in chunks if chunk.strip()]
 

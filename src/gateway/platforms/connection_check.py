@@ -76,7 +76,9 @@ def _check_account(request: _Request) -> ConnectionCheck:
         reason = answer.get("error") or answer.get("description") or f"HTTP {response.status_code}"
         return ConnectionCheck(False, REJECTED.format(host=host, reason=reason))
     if not response.is_success or not account:
-        return ConnectionCheck(False, f"Unexpected answer of {host}: HTTP {response.status_code}.")
+        return ConnectionCheck(
+            False, f"Unexpected response from {host}: HTTP {response.status_code}."
+        )
     return ConnectionCheck(True, f"Connected as {account}.")
 
 

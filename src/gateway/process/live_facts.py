@@ -156,7 +156,7 @@ def process_problems(facts: RuntimeFacts) -> list[str]:
     if hung:
         result.append(f"{human_format.plural(int(hung), 'turn')} hung")
     result += [
-        f"{task['name']} failed and is restarted: {task['last_error']}"
+        f"{task['name']} failed and is being restarted: {task['last_error']}"
         for task in facts.get("tasks", [])
         if not task["is_running"] and not task["is_platform"]
     ]

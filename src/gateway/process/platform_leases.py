@@ -84,12 +84,12 @@ class PlatformLeases:
                     await asyncio.to_thread(self._db.leases.renew, lease, self._seconds)
                 renewed_at = time.monotonic()
             except LeaseLostError as error:
-                log.error("gateway restarts: another node has taken over (%s)", error)
+                log.error("gateway restarting: another node has taken over (%s)", error)
                 break
             except StoreError as error:
                 log.log(_level(error), "platform leases not renewed: %s", error)
                 if time.monotonic() - renewed_at > self._seconds:
-                    log.error("gateway restarts: the database was unreachable for too long")
+                    log.error("gateway restarting: the database was unreachable for too long")
                     break
         self._on_lost()
 

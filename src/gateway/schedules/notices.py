@@ -14,8 +14,8 @@ LATE_REMINDER: Final = "Reminder (due {due}): {text}"
 FAILED: Final = "Scheduled job {number} ({name}), due {due}, failed: {error}"
 INTERRUPTED: Final = (
     "Scheduled job {number} ({name}), due {due}, was interrupted: the gateway stopped during the "
-    "run. It is not repeated, because part of it may be done. `hermes cron run {number}` runs it "
-    "again."
+    "run. It is not repeated, because part of it may already be done. `hermes cron run {number}` "
+    "runs it again."
 )
 PAUSED: Final = (
     "It failed {count} times in a row and is paused. `hermes cron resume {number}` continues it."

@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 COMPLETED = "cron_complete"
 LEFT_OPEN_SECONDS = 60.0
 PRIVATE_KINDS = frozenset({"dm", "home"})
-NO_ACCESS = "the person who made it no longer has access"
+NO_ACCESS = "its creator no longer has access"
 
 
 class RunRecord(NamedTuple):
@@ -233,7 +233,7 @@ class ScheduledRunHandler:
         try:
             source = SessionSource.from_dict(job.requester)
         except (ValueError, KeyError) as error:
-            raise UsageError(f"its platform is not known: {error}") from error
+            raise UsageError(f"unknown platform: {error}") from error
         if not self._context.access.has_access(source):
             raise UsageError(NO_ACCESS)
         return source

@@ -48,18 +48,18 @@ ACHIEVEMENT_FIELDS: Final = frozenset(
     {"id", "kind", "value", "tiers", "goal", "tier", "secret", "hint", *TEXT_FIELDS}
 )
 ACHIEVEMENT_KINDS: Final = {
-    "counter": "a sum over everything",
-    "session": "the best in one session",
-    "day": "the best in one day",
-    "streak": "something kept up without a break",
-    "ratio": "a share of something, not an amount",
-    "first": "the first time of something",
-    "combination": "several things in order, inside one session",
-    "craft": "something done well",
-    "variety": "different things of a kind",
-    "calendar": "when it happened",
-    "recovery": "a success after failures",
-    "peak": "the largest of a kind",
+    "counter": "total",
+    "session": "best session",
+    "day": "best day",
+    "streak": "streak",
+    "ratio": "ratio",
+    "first": "first time",
+    "combination": "sequence in one session",
+    "craft": "quality of work",
+    "variety": "variety",
+    "calendar": "time or date",
+    "recovery": "success after failures",
+    "peak": "maximum",
 }
 
 
@@ -184,7 +184,7 @@ def _text(mapping: JsonObject, field: str) -> str:
     result = mapping.get(field)
     if isinstance(result, str) and result.strip():
         return result
-    raise _invalid_field(text_in(mapping, "id"), field, result, "a text that is not empty")
+    raise _invalid_field(text_in(mapping, "id"), field, result, "a non-empty string")
 
 
 def _thresholds(mapping: JsonObject) -> tuple[tuple[str, int], ...]:

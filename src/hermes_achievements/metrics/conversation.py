@@ -75,7 +75,7 @@ def replies(session: SessionView) -> Events:
 
 
 def conversations(session: SessionView) -> Events:
-    """Conversations in which a person said something; continuations are not new ones."""
+    """Conversations in which a person wrote something; continuations are not new ones."""
     return session.single_event(session.first_user_message)
 
 
@@ -89,7 +89,7 @@ def branches(session: SessionView) -> Events:
 
 
 def continuations(session: SessionView) -> Events:
-    """Conversations that grew too long for the model and were carried on."""
+    """Conversations that became too long for the model and were continued after compaction."""
     return (
         session.single_event(session.facts[0] if session.facts else None)
         if session.row.kind == SessionKind.CONTINUATION
@@ -127,12 +127,12 @@ def clean_ends(session: SessionView) -> Events:
 
 
 def returns_after_week(session: SessionView) -> Events:
-    """Messages that took up a conversation again after a week or more."""
+    """Messages that continued a conversation after a week or more."""
     return _returns(session, 7)
 
 
 def returns_after_month(session: SessionView) -> Events:
-    """Messages that took up a conversation again after thirty days or more."""
+    """Messages that continued a conversation after thirty days or more."""
     return _returns(session, 30)
 
 
@@ -183,7 +183,7 @@ def _began_between(session: SessionView, first_hour: int, end_hour: int) -> Even
 
 
 def active_seconds(session: SessionView) -> Events:
-    """Seconds of being at it: between messages at most five minutes apart."""
+    """Seconds of active time: between messages at most five minutes apart."""
     if not session.has_human_user:
         return []
     return [
@@ -209,7 +209,7 @@ def pure_talks(session: SessionView) -> Events:
 
 
 def one_shots(session: SessionView) -> Events:
-    """Messages that set off ten tool calls or more, and got an answer."""
+    """Messages that led to ten or more tool calls and an answer."""
     if len(session.calls) < MIN_ONE_SHOT_CALLS or not session.user_messages:
         return []
     calls = 0

@@ -31,7 +31,7 @@ def cached_tokens(session: SessionView) -> Events:
 
 
 def reasoning_tokens(session: SessionView) -> Events:
-    """Tokens that models spent on thinking."""
+    """Tokens that models spent on reasoning."""
     return _at_last_message(session, session.row.reasoning_tokens)
 
 

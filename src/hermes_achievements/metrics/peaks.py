@@ -46,7 +46,7 @@ def failures_overcome(session: SessionView) -> Events:
 
 
 def days_of_silence(session: SessionView) -> Events:
-    """The longest pause after which a person took up a conversation again, in days."""
+    """The longest pause after which a person continued a conversation, in days."""
     long = [(fact, int(gap // DAY_SECONDS)) for fact, gap in session.pauses]
     return [
         (fact, days) for fact, days in long if any(fact is item for item in session.user_messages)

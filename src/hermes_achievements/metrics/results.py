@@ -23,12 +23,12 @@ MIN_RESEARCH_SOURCES: Final = 3
 
 
 def successful_calls(session: SessionView) -> Events:
-    """Tool calls that went well."""
+    """Successful tool calls."""
     return [(result.fact, 1) for result in session.results if not result.has_failed]
 
 
 def failed_calls(session: SessionView) -> Events:
-    """Tool calls that failed: an exit code, an error that says something, a traceback.
+    """Tool calls that failed: an exit code, an error message, a traceback.
 
     Exit code 1 of a program such as grep or diff is an answer, not a failure.
     """

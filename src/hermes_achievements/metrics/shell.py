@@ -26,7 +26,7 @@ def merges(session: SessionView) -> Events:
 
 
 def git_rescues(session: SessionView) -> Events:
-    """Shell calls that went back: git revert, reset, restore, stash or bisect."""
+    """Shell calls that undid changes: git revert, reset, restore, stash or bisect."""
     return session.command_events(shell_commands.GIT_RESCUE_COMMANDS)
 
 
@@ -66,7 +66,7 @@ def deploys(session: SessionView) -> Events:
 
 
 def database_commands(session: SessionView) -> Events:
-    """Shell calls that opened a database's own shell."""
+    """Shell calls that opened a database shell."""
     return session.program_events(shell_commands.DATABASE_PROGRAMS)
 
 

@@ -19,7 +19,7 @@ SCHEDULE_WRITE_ACTIONS: Final = frozenset({"create", "add", "remind", "schedule"
 
 
 def tool_calls(session: SessionView) -> Events:
-    """Tool calls, of the agent and of its sub-agents."""
+    """Tool calls of the agent and its sub-agents."""
     return [(call.fact, 1) for call in session.calls]
 
 
@@ -36,12 +36,12 @@ def tools_in_session(session: SessionView) -> Events:
 
 
 def shell_commands(session: SessionView) -> Events:
-    """Calls of the shell."""
+    """Shell calls."""
     return session.events_of(tool_kinds.SHELL)
 
 
 def background_jobs(session: SessionView) -> Events:
-    """Shell calls that were left to run in the background."""
+    """Shell calls that were started in the background."""
     return [
         (call.fact, 1)
         for call in session.calls_by_operation.get(tool_kinds.SHELL, ())
@@ -111,7 +111,7 @@ def jobs_scheduled(session: SessionView) -> Events:
 
 
 def memories_saved(session: SessionView) -> Events:
-    """Things written into memory; looking something up does not count."""
+    """Entries written to memory; lookups do not count."""
     return session.action_events(tool_kinds.MEMORY, MEMORY_WRITE_ACTIONS)
 
 
@@ -121,12 +121,12 @@ def history_searches(session: SessionView) -> Events:
 
 
 def images_made(session: SessionView) -> Events:
-    """Pictures drawn."""
+    """Pictures generated."""
     return session.events_of(tool_kinds.DRAW)
 
 
 def images_seen(session: SessionView) -> Events:
-    """Pictures looked at."""
+    """Pictures viewed."""
     return session.events_of(tool_kinds.SEE)
 
 
@@ -136,12 +136,12 @@ def voices_made(session: SessionView) -> Events:
 
 
 def code_runs(session: SessionView) -> Events:
-    """Programs written by the agent and run at once."""
+    """Programs written by the agent and run immediately."""
     return session.events_of(tool_kinds.CODE)
 
 
 def skills_used(session: SessionView) -> Events:
-    """Skills looked at."""
+    """Skills viewed."""
     return session.events_of(tool_kinds.SKILL)
 
 
@@ -151,12 +151,12 @@ def skills_written(session: SessionView) -> Events:
 
 
 def plans(session: SessionView) -> Events:
-    """Calls of the to-do list."""
+    """Calls of the todo list."""
     return session.events_of(tool_kinds.PLAN)
 
 
 def questions_asked(session: SessionView) -> Events:
-    """Questions the agent asked back."""
+    """Questions the agent asked."""
     return session.events_of(tool_kinds.ASK)
 
 

@@ -34,7 +34,7 @@ def tool_kinds(session: SessionView) -> DatedValues:
 
 
 def models(session: SessionView) -> DatedValues:
-    """Different models; one model is one whatever provider it came by."""
+    """Different models; one model counts once, regardless of its provider."""
     model = normal_model(session.row.model)
     return [(session.facts[0], model)] if model and session.facts else []
 
@@ -46,14 +46,14 @@ def makers(session: SessionView) -> DatedValues:
 
 
 def places(session: SessionView) -> DatedValues:
-    """Different places a person spoke from: terminal, web page, chat apps."""
+    """Different places a person wrote from: terminal, web page, chat apps."""
     source = session.row.source
     is_place = bool(session.user_messages and source and source not in AGENT_SOURCES)
     return [(session.user_messages[0], source)] if is_place else []
 
 
 def agents(session: SessionView) -> DatedValues:
-    """Different agents a person spoke to: this one, and those that were imported."""
+    """Different agents a person used: this one, and those that were imported."""
     return [(session.user_messages[0], _agent(session))] if session.user_messages else []
 
 

@@ -202,9 +202,9 @@ def _favourites(recap: Recap) -> str:
     lists = [
         f"<section><h2>{title}</h2>{_ranked(counted)}</section>"
         for title, counted in (
-            ("Favourite tools", recap.tools),
-            ("Favourite programs", recap.programs),
-            ("Favourite models, by messages", recap.models),
+            ("Most used tools", recap.tools),
+            ("Most used programs", recap.programs),
+            ("Most used models, by messages", recap.models),
         )
         if counted
     ]

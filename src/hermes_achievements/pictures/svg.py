@@ -160,7 +160,7 @@ def png(svg: str, *, width: int | None = None) -> bytes:
             sans_serif_family="Roboto",
         )
     except ValueError as error:
-        raise HermesError(f"the picture could not be drawn: {error}") from error
+        raise HermesError(f"the image could not be rendered: {error}") from error
     return bytes(result)
 
 

@@ -153,7 +153,7 @@ def _comebacks(recap: Recap) -> list[str]:
                 f"{_frequency(stubborn)} a success came after ten or more failures in a row.",
             ),
             (tests, f"{_frequency(tests)} the tests passed after five or more failing runs."),
-            (returns, f"{_frequency(returns)} you took up a conversation after a week or more."),
+            (returns, f"{_frequency(returns)} you continued a conversation after a week or more."),
         )
         if count
     ]

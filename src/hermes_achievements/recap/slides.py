@@ -152,7 +152,7 @@ def _comebacks(recap: Recap) -> Slide | None:
         if stubborn else "",
         f"{plural(tests, 'time')} the tests passed after five or more failing runs."
         if tests else "",
-        f"{plural(returns, 'conversation')} taken up after a week or more." if returns else "",
+        f"{plural(returns, 'conversation')} continued after a week or more." if returns else "",
     )  # fmt: skip
     total = stubborn + tests + returns
     if not total:

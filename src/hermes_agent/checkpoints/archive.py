@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER_NAME: Final = "checkpoints"
-NO_GIT: Final = "Checkpoints need git, which is not installed: changes cannot be taken back."
+NO_GIT: Final = "Checkpoints need git, which is not installed: file changes cannot be undone."
 LOW_SPACE: Final = (
-    "No checkpoint was kept: less than {limit:,} MB are free on the disk of {home}. Free some "
+    "No checkpoint was kept: less than {limit:,} MB are free on the disk with {home}. Free some "
     "space, or lower the setting checkpoints.min_free_mb."
 )
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 KNOWN, CHANGED, NEW = b"H", b"C", b"?"  # tags of `git ls-files`
 MAX_NESTED: Final = 5  # repositories inside one another
 TOO_MANY_FILES: Final = (
-    "No checkpoints of {folder} are kept: it has more than {limit:,} files. Add folders that need "
-    "none to .gitignore, or raise the setting checkpoints.max_files."
+    "No checkpoints of {folder} are kept: it has more than {limit:,} files. Add folders that do "
+    "not need any to .gitignore, or raise the setting checkpoints.max_files."
 )
 TOO_MANY_BYTES: Final = (
     "No checkpoints of {folder} are kept: its files have more than {limit:,} MB. Add folders that "
-    "need none to .gitignore, or raise the setting checkpoints.max_folder_mb."
+    "do not need any to .gitignore, or raise the setting checkpoints.max_folder_mb."
 )
 
 

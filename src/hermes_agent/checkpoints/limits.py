@@ -83,7 +83,7 @@ def refusal_of_folder(folder: Path, home: Path) -> str:
     if folder == Path(folder.anchor) or real_home.is_relative_to(folder):
         place = "the home folder" if folder == real_home else f"{folder}"
         return (
-            f"No checkpoints of {place} are kept: it holds more than one project. "
-            "Start Hermes in the folder of a project to be able to take changes back."
+            f"No checkpoints of {place} are kept: it contains more than one project. "
+            "Start Hermes in a project folder to be able to undo file changes."
         )
     return ""

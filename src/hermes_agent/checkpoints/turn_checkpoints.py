@@ -32,7 +32,7 @@ READING_TOOLS: Final = frozenset(
      "send_file", "delegate_task", "skill_view", "todo", "present_plan", "web_fetch", "web_search"}
 )  # fmt: skip
 PROGRESS_SECONDS: Final = 1.0
-FAILED: Final = "No checkpoint was kept, so changes of this turn cannot be taken back: {error}"
+FAILED: Final = "No checkpoint was kept, so file changes of this turn cannot be undone: {error}"
 
 
 class TurnCheckpoints:

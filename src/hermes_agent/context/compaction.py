@@ -38,8 +38,9 @@ MIN_MESSAGES: Final = 4
 MAX_RESULT_CHARACTERS: Final = 2000  # of a tool result in a transcript
 CUT_OFF: Final = "\n\n[The summary is cut off here.]"
 SUMMARY_TASK: Final = """\
-The conversation above leaves your context{kept}. Write what you need to continue it, exactly and \
-completely, without greetings and without calling tools, in these sections; leave out empty ones:
+The conversation above will be removed from your context{kept}. Write down what you need to \
+continue it, exactly and completely, without greetings and without calling tools, \
+in these sections; leave out empty ones:
 ## Goal
 what the user wants in the end
 ## Decisions

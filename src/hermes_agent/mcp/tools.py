@@ -156,7 +156,7 @@ def _call(servers: McpServers, arguments: JsonObject, context: ToolContext) -> s
     result = servers.call(name, call_arguments, context.cancel)
     result_body = result_text(result)
     return (
-        failure(result_body or "It failed without a message.")
+        failure(result_body or "The tool failed without a message.")
         if result.is_error
         else success(result=result_body)
     )

@@ -108,7 +108,7 @@ class ApprovalGuard:
 
 DENIED_BY_USER = "The user denied this. Do not try it again in another way."
 NOBODY_TO_ASK = (
-    "This needs approval, and this conversation has no person to ask. Continue without it, and "
+    "This needs approval, but no user can be asked in this conversation. Continue without it, and "
     "report what needs approval."
 )
 Mode = Literal["plan", "workspace", "full"]

@@ -127,7 +127,7 @@ ZONE_FINDINGS: dict[Zone, tuple[str, str, Level]] = {
     Zone.UNKNOWN: ("write-unknown", "writes to a path that is only known at run time", Level.RISK),
     Zone.DOTFILE: (
         "home-dotfile",
-        "changes a hidden or start-up file of your home",
+        "changes a hidden or startup file in your home folder",
         Level.RISK,
     ),
     Zone.GIT: ("git-internals", "changes a repository's .git folder", Level.RISK),

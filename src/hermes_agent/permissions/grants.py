@@ -49,7 +49,7 @@ def check_rule(rule: str) -> str:
         raise UsageError(f"{rule!r} covers too much for a rule; name the command: `run: COMMAND`.")
     if not key or (key == rule and not KEY_PATTERN.fullmatch(rule)):
         raise UsageError(
-            f"{rule!r} is not a rule. Write `run: COMMAND` (a last ` *` stands for any further "
+            f"{rule!r} is not a rule. Write `run: COMMAND` (a trailing ` *` matches any further "
             "words) or a permission such as `network`."
         )
     if rule.startswith(RUN_PREFIX) and key == "*":

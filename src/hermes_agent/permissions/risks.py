@@ -305,7 +305,7 @@ def _containers(command: ShellCommand) -> Iterator[RiskFinding]:
     if result.has("", "--privileged") or any(
         re.match(r"/:|.*docker\.sock", argument) for argument in result.positionals
     ):
-        yield RiskFinding("docker-host", "gives a container access to the whole machine")
+        yield RiskFinding("docker-host", "gives a container access to the entire machine")
 
 
 def _cluster(command: ShellCommand) -> Iterator[RiskFinding]:

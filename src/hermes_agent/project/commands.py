@@ -1,6 +1,6 @@
 """Custom slash commands: Markdown files whose text is sent as a prompt.
 
-`commands/` of the Hermes folder is for all conversations; those of a project need trust. A
+`commands/` in the Hermes folder is for all conversations; those of a project need trust. A
 subfolder is a namespace: `commands/git/review.md` is `/git:review`. Only `description` and
 `argument-hint` of the front matter are used: a file never changes what the agent may do.
 """

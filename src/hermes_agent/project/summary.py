@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TRUST_WARNING: Final = (
-    "Trusted files run commands as you, outside of the sandbox of the agent (hooks), start "
+    "Trusted files run commands as you, outside of the agent's sandbox (hooks), start "
     "programs (MCP servers) and instruct the agent (commands, skills)."
 )
 

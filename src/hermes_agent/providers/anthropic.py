@@ -368,7 +368,7 @@ class _EventReader:
         is_overloaded = error.get("type") == "overloaded_error"
         return Failed(
             FailureKind.SERVER,
-            f"Error of anthropic: {message}.",
+            f"Error from anthropic: {message}.",
             TRY_AGAIN,
             is_transient=is_overloaded,
             usage=self._usage,

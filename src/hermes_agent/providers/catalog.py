@@ -1,6 +1,6 @@
 """The models of all providers whose key is known, with context window and price.
 
-Lists are fetched from the providers and kept in `cache/models.json` of the Hermes folder. The table
+Lists are fetched from the providers and kept in `cache/models.json` in the Hermes folder. The table
 of known models fills in what a provider does not report.
 """
 

@@ -151,7 +151,7 @@ def _client_error(report: ErrorReport, provider: Provider) -> Failed:
     return Failed(
         FailureKind.REFUSED,
         f"{provider.name} rejected the request ({status}){report.quoted}",
-        "If the conversation causes it, /undo or /new help; another model is chosen with /model.",
+        "If the conversation causes it, use /undo or /new; /model chooses another model.",
     )
 
 

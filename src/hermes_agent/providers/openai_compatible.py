@@ -370,7 +370,7 @@ class _ChunkReader:
         if is_context_error(message):
             failed = context_exceeded(self._model, ErrorReport(400, message))
             return failed._replace(usage=self._usage)
-        text = f"Error of {self._name}: {message}"
+        text = f"Error from {self._name}: {message}"
         return Failed(FailureKind.SERVER, text, TRY_AGAIN, usage=self._usage)
 
     def _handle(self, chunk: StreamChunk) -> list[ProviderEvent]:

@@ -133,7 +133,7 @@ class ModelScript:
 def _step(data: Any, path: Path) -> ScriptStep:
     if not isinstance(data, dict) or not set(data) <= set(ScriptStep._fields):
         fields = ", ".join(ScriptStep._fields)
-        raise ConfigError(f"{path}: a step has only {fields}; this is none: {data!r}")
+        raise ConfigError(f"{path}: a step may only have {fields}; invalid step: {data!r}")
     return ScriptStep(**{**data, "calls": tuple(data.get("calls") or ())})
 
 

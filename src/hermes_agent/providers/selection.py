@@ -254,7 +254,7 @@ def model_by_name(settings: Settings, name: str, current: ModelChoice | None) ->
     if name.startswith(URL_SCHEMES):
         base_url, _, model = name.partition("#")
         if not model:
-            raise ConfigError(f"{name} names no model; write {name}#MODEL")
+            raise ConfigError(f"No model in {name}. Use {name}#MODEL.")
         return ModelChoice("openai", model, base_url, key_for(settings, "openai", base_url))
     if separator and prefix == "script":
         return ModelChoice("script", rest)

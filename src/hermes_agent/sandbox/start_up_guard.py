@@ -38,7 +38,7 @@ class StartUpGuard:
         for path, first in list(self._missing.items()):
             created = first if first.is_symlink() else path  # a link can be filled later
             if os.path.lexists(created) and str(created) not in restored:
-                attempt(Step("move a start-up file aside", functools.partial(_move, created)))
+                attempt(Step("move a startup file aside", functools.partial(_move, created)))
                 restored.append(str(created))
         return restored
 

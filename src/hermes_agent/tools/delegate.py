@@ -129,11 +129,11 @@ def _tasks(arguments: JsonObject) -> list[Task]:
     if not isinstance(result, list) or not result:
         raise ToolError("`tasks` must be a list of objects with a `goal`.")
     if len(result) > MAX_TASKS:
-        raise ToolError(f"At most {MAX_TASKS} tasks at once; these are {len(result)}.")
+        raise ToolError(f"At most {MAX_TASKS} tasks at once; {len(result)} were given.")
     tasks = []
     for item in result:
         goal = item.get("goal") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(goal, str) or not goal:
-            raise ToolError("Every task needs a `goal`, a text.")
+            raise ToolError("Every task needs a `goal` string.")
         tasks.append(Task(goal, str(item.get("context") or "")))
     return tasks

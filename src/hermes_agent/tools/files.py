@@ -188,7 +188,7 @@ def file_tools(limits: LimitsFiles, media: MediaStore) -> list[Tool]:
     return [
         Tool(
             "read_file",
-            "Read a text file with line numbers, see an image, or list a folder.",
+            "Read a text file with line numbers, view an image, or list a folder.",
             schema(
                 "path",
                 path=parameter("string"),
@@ -199,7 +199,7 @@ def file_tools(limits: LimitsFiles, media: MediaStore) -> list[Tool]:
         ),
         Tool(
             "write_file",
-            "Create a file or replace all of it; makes missing folders.",
+            "Create a file or replace its content; creates missing folders.",
             schema("path content", path=parameter("string"), content=parameter("string")),
             reporting_errors(lambda arguments, context: _write(limits, arguments, context)),
             is_parallel=False,

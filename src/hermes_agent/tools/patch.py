@@ -80,7 +80,7 @@ def plan_replacement(arguments: JsonObject, path: Path) -> Replacement | str:
         return failure("`old_string` is not in the file.", **_hints(file.text, old))
     if count > 1 and not flag(arguments, "replace_all"):
         return failure(
-            f"`old_string` occurs {count} times; give more of its surroundings or replace_all.",
+            f"`old_string` occurs {count} times; give more surrounding text, or set replace_all.",
             lines=_line_numbers(file.text, old),
         )
     return Replacement(path, file, file.text.replace(old, new), count)
@@ -137,7 +137,7 @@ def _hints(content: str, old: str) -> dict[str, JsonData]:
     closest = [f"{by_text[item]}|{lines[by_text[item] - 1]}"[:300] for item in close_matches]
     facts: dict[str, JsonData] = {"closest": [files.displayable_text(line) for line in closest]}
     if " ".join(old.split()) in " ".join(content.split()):
-        facts["hint"] = "Only white space differs: copy it exactly from read_file."
+        facts["hint"] = "Only whitespace differs: copy it exactly from read_file."
     return facts
 
 

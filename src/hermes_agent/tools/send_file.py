@@ -55,7 +55,7 @@ def send_file_tool(limits: LimitsFiles, send: SendsFiles) -> Tool:
 
     return Tool(
         SEND_FILE_TOOL,
-        "Send a file, picture or audio file to the user in this chat.",
+        "Send a file, image or audio file to the user in this chat.",
         schema("path", path=parameter("string"), caption=parameter("string")),
         reporting_errors(run),
         is_parallel=False,

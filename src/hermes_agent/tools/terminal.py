@@ -38,7 +38,7 @@ INTERRUPT_GRACE_SECONDS = 0.5
 TAIL_CHARACTERS = 8_000
 RESTORED = (
     "Commands must not change the hooks of a git repository or settings that name programs, or "
-    "create start-up files. These files were restored: {files}"
+    "create startup files. These files were restored: {files}"
 )
 
 

@@ -50,7 +50,7 @@ def require_new(config: ConfigFile, name: str) -> None:
     """Raise UsageError if config.yaml has a server with this name."""
     if name in config.block(SECTION):
         advice = f"Run `hermes mcp remove {name}` first."
-        raise FieldError("name", f"{name} exists already. {advice}")
+        raise FieldError("name", f"{name} already exists. {advice}")
 
 
 def add_server(config: ConfigFile, name: str, fields: JsonObject) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 MARKS_NAME: Final = "hermes-agent home"
-TAKEN_BEFORE: Final = "taken before"
+TAKEN_BEFORE: Final = "already imported"
 
 
 class ItemState(StrEnum):

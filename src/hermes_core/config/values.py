@@ -77,7 +77,7 @@ def describe_allowed(setting: Setting) -> str:
         "bool": "true or false",
         "int": "a whole number",
         "float": "a number",
-        "str": "a text",
+        "str": "text",
         "list": "a list of names",
     }[setting.kind]
     return noun + _describe_range(setting)

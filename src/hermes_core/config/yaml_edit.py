@@ -38,7 +38,7 @@ def with_value(text: str, section: str, key: str, value: Entry | None, path: Pat
     """
     before = yaml_reader.parse(text, path)
     if not isinstance(before.get(section) or {}, dict):
-        raise ConfigError(f"{section} in {path} must be a block of settings; correct it by hand.")
+        raise ConfigError(f"{section} in {path} must be a block of settings; fix it by hand.")
     new = _edit_text(text, section, key, value, path)
     edit_error = ConfigError(
         f"Cannot edit {section}.{key} in {path} automatically (unsupported YAML layout). "
@@ -167,7 +167,7 @@ def _child_node(root: Any, name: str) -> Any:
 def with_block(text: str, section: str, block: Mapping[str, object], path: Path) -> str:
     """*text* with a section at its end; ConfigError if it has the section already."""
     if yaml_reader.parse(text, path).get(section):
-        raise ConfigError(f"{section} in {path} exists already; correct it by hand.")
+        raise ConfigError(f"{section} in {path} already exists; fix it by hand.")
     from ruamel.yaml import YAML  # noqa: PLC0415 - costs 20 ms
 
     yaml: YAML = YAML()

@@ -127,7 +127,7 @@ class Analytics(BaseModel):
     zone: str
     is_complete: bool
     progress: ProgressView | None
-    error: Text | None = Field(description="Error of the statistics, if any.")
+    error: Text | None = Field(description="Error while reading the statistics, if any.")
     totals: TotalsView
     before: TotalsView
     days: list[DayOfAnalytics]
@@ -157,7 +157,7 @@ class CalendarView(BaseModel):
     first: str
     last: str
     days: list[CalendarDay]
-    error: Text | None = Field(description="Error of the statistics, if any.")
+    error: Text | None = Field(description="Error while reading the statistics, if any.")
 
 
 class Today(BaseModel):
@@ -223,12 +223,12 @@ class Overview(BaseModel):
     """Everything at a glance.
 
     `today`, `streak` and `week` are known once `is_complete` is true; before, the history is
-    being read for the first time, and `progress` says how far.
+    being read for the first time, and `progress` is the state of that.
     """
 
     is_complete: bool
     progress: ProgressView | None
-    error: Text | None = Field(description="Error of the statistics, if any.")
+    error: Text | None = Field(description="Error while reading the statistics, if any.")
     today: Today
     streak: StreakView
     budget: BudgetView | None = Field(description="Setting display.dollars_per_month.")

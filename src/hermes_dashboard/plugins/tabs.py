@@ -232,7 +232,7 @@ def _text(fields: JsonObject, key: str, default: str) -> str:
     if value is None:
         return default
     if not isinstance(value, str):
-        raise PluginError(f"`{key}` must be a text")
+        raise PluginError(f"`{key}` must be a string")
     return value or default
 
 

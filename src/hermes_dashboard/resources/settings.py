@@ -105,7 +105,7 @@ def needs_confirmation(config: ConfigFile, setting: Setting, text: str | None) -
 def text_of(setting: Setting, value: bool | float | str | list[str]) -> str:
     """The value as text of the settings file."""
     if setting.secret and not (isinstance(value, str) and value):
-        raise UsageError(f"{setting.name} must be a non-empty text.")
+        raise UsageError(f"{setting.name} must not be empty.")
     if isinstance(value, list):
         if setting.kind != "list":
             raise UsageError(f"{setting.name} must be {values.describe_allowed(setting)}.")

@@ -64,7 +64,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         options = _changed(WebhookRouteOptions(prompt=""), route)
         check_request(route.name, options, None)
         if route.name in route_entries(ConfigFile.of_home()):
-            raise FieldError("name", f"A route {route.name} exists already. Edit it instead.")
+            raise FieldError("name", f"A route {route.name} already exists. Edit it instead.")
         return request(route.name, options, _checked_secret(route, options))
 
     @routes.put(

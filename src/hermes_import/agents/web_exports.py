@@ -112,7 +112,7 @@ class ExportReading:
             try:
                 part = self._part(item)
             except UNEXPECTED as error:
-                log.warning("conversation not understood: %s: %r", self._unit.path, error)
+                log.warning("conversation unreadable: %s: %r", self._unit.path, error)
                 self.unknown[DAMAGED] += 1
                 continue
             if part is None:

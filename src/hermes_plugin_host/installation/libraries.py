@@ -93,7 +93,9 @@ def _run(command: list[str]) -> str:
         return str(error)
     output = (process.stderr or process.stdout).strip()
     return (
-        (output or f"the installer ended with {process.returncode}") if process.returncode else ""
+        (output or f"the installer exited with code {process.returncode}")
+        if process.returncode
+        else ""
     )
 
 

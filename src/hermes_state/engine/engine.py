@@ -106,7 +106,7 @@ class Engine:
                 reason = self.database.to_store_error(error)
                 is_reported = isinstance(reason, StoreUnreachableError)
                 write = log.debug if is_reported else log.warning
-                write("%s: the database refuses the write (%s); trying again", step, error)
+                write("%s failed: %s; retrying", step, error)
                 self.writer().later(REFUSED_SECONDS, lambda: self.write_soon(work, step))
             else:
                 log.error("%s failed: %s", step, error)

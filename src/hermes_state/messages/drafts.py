@@ -127,7 +127,7 @@ class Draft:
             try:
                 self._engine.write(lambda tx: self._insert_pieces(tx, pieces))
             except StoreError as error:
-                log.warning("a streaming reply could not be checkpointed yet: %s", error)
+                log.warning("streaming reply not checkpointed yet: %s", error)
                 self._pending.extendleft(reversed(pieces))
                 self._arm(RETRY_SECONDS)
             else:

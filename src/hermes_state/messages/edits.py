@@ -262,7 +262,7 @@ def branch(
         "thread_id": parent.thread_id,
     }
     if not sessions.create(tx, new_id, columns):
-        raise UsageError(f"there is already a session {new_id}")
+        raise UsageError(f"session {new_id} already exists")
     count = copy_rows(tx, session_id, new_id, through_id)
     tx.execute("UPDATE sessions SET message_count = ? WHERE id = ?", (count, new_id))
     index.reindex(tx, new_id)

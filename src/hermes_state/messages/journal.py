@@ -68,14 +68,13 @@ class Journal:
             waiting = run_off_main_thread(lambda: self._add(lines, len(messages)))
         except OSError as error:
             raise NotSavedError(
-                f"the message could not be saved: the database said '{cause}', "
-                f"and {self._folder} said '{error.strerror}'. Free some space or mend the disk, "
-                "then send it again."
+                f"the message could not be saved: writing to the database failed ({cause}), and "
+                f"so did writing to {self._folder} ({error.strerror}). Free some space or repair "
+                "the disk, then send it again."
             ) from error
         if waiting == len(messages):
             log.warning(
-                "the database refuses messages (%s); they are kept in %s and stored when it "
-                "recovers",
+                "database rejected messages: %s; keeping them in %s until it recovers",
                 cause,
                 self._path,
             )
@@ -126,7 +125,7 @@ class Journal:
             self._descriptor = None
             count, self.waiting = self.waiting, 0
         if count:
-            log.warning("the database takes messages again; %d kept ones were stored", count)
+            log.warning("database recovered: %d messages of the journal stored", count)
         return count
 
     def replay_orphans(self, engine: Engine) -> int:
@@ -162,7 +161,7 @@ class Journal:
         finally:
             os.close(descriptor)
         if lines:
-            log.warning("%d messages kept in %s were stored", len(lines), path.name)
+            log.warning("journal %s replayed: %d messages stored", path.name, len(lines))
         return len(lines)
 
     def close(self) -> None:
@@ -228,5 +227,5 @@ def _read_lines(descriptor: int) -> list[JournalLine]:
         try:
             lines.append(json.loads(line))
         except ValueError:
-            log.error("a line of the journal cannot be read and is skipped: %r", line[:200])
+            log.error("journal line unreadable, skipped: %r", line[:200])
     return lines

@@ -63,7 +63,7 @@ def check_record(given: Any) -> None:
     record: ExportedRecord = given
     _require(
         {"index", "messages", "session"} <= record.keys() <= RECORD_FIELDS,
-        "its parts are not known",
+        "unknown or missing fields",
     )
     session, messages = record["session"], record["messages"]
     _check_values(session, "session", "sessions")
@@ -85,7 +85,9 @@ def check_record(given: Any) -> None:
         _check_values(row, "usage", "session_model_usage")
         _check_text(row, "model", "usage")
     _check_values(record.get("extra", {}), "extra")
-    _require(not any("." in name for name in record.get("extra", {})), "'extra' has other names")
+    _require(
+        not any("." in name for name in record.get("extra", {})), "'extra' has an invalid name"
+    )
 
 
 def _require(condition: bool, message: str) -> None:
@@ -104,23 +106,23 @@ def _check_values(row: Any, where: str, table: str = "") -> None:
         try:
             _check_value(from_plain(value))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}: {name} has no value a column can hold") from error
+            raise ValueError(f"{where}: {name} has a value that cannot be stored") from error
 
 
 def _check_value(value: Any) -> None:
-    _require(isinstance(value, (str, int, float, bytes)) or value is None, "no scalar")
+    _require(isinstance(value, (str, int, float, bytes)) or value is None, "not a scalar")
     if isinstance(value, str):
         value.encode()  # half a surrogate pair is a ValueError
-    _require(value == value, "no number at all")  # noqa: PLR0124 - NaN is not equal to itself
+    _require(value == value, "not a number")  # noqa: PLR0124 - NaN is not equal to itself
     if isinstance(value, int):
         _require(
             -INTEGER_LIMIT <= value < INTEGER_LIMIT and not isinstance(value, bool),
-            "no 64-bit number",
+            "not a 64-bit number",
         )
 
 
 def _check_text(row: JsonObject, name: str, where: str) -> None:
-    _require(isinstance(row.get(name), str) and row[name] != "", f"{where}: no {name}")
+    _require(isinstance(row.get(name), str) and row[name] != "", f"{where}: {name} is missing")
 
 
 def _check_number(row: JsonObject, name: str, where: str) -> None:
@@ -136,7 +138,7 @@ def _check_count(value: Any, below: float, what: str) -> None:
 
 def _check_message(message: Any, where: str) -> None:
     _check_values(message, where, "messages")
-    _require(isinstance(message.get("role"), str), f"{where}: no role")
+    _require(isinstance(message.get("role"), str), f"{where}: role is missing")
     _check_number(message, "timestamp", where)
     uid = message.get(UID_FIELD)
     if uid is not None:
@@ -174,7 +176,7 @@ def _check_origin(given: Any, where: str) -> None:
 
 
 def _check_index(part: Any) -> None:
-    _require(isinstance(part, dict) and part.keys() == INDEX_FIELDS, "'index' is not whole")
+    _require(isinstance(part, dict) and part.keys() == INDEX_FIELDS, "'index' is incomplete")
     for name, value in part.items():
         _check_count(value, INTEGER_LIMIT, f"index: {name}")
 
@@ -183,7 +185,7 @@ def _check_trash(part: Any) -> None:
     if part is None:
         return
     _check_values(part, "trash")
-    _require(part.keys() == TRASH_FIELDS, "'trash' is not whole")
+    _require(part.keys() == TRASH_FIELDS, "'trash' is incomplete")
     _check_number(part, "trashed_at", "trash")
     _check_text(part, "reason", "trash")
     for name in ("was_archived", "was_open"):
@@ -193,7 +195,7 @@ def _check_trash(part: Any) -> None:
 def _check_undo(part: Any, messages: int) -> None:
     _require(isinstance(part, list), "'undo' is not a list")
     for given in part:
-        _require(isinstance(given, dict) and given.keys() == UNDO_FIELDS, "'undo' is not whole")
+        _require(isinstance(given, dict) and given.keys() == UNDO_FIELDS, "'undo' is incomplete")
         _check_number(given, "at", "undo")
         entry: ExportedUndo = given
         _check_count(entry["is_open"], 2, "undo: is_open")
@@ -313,7 +315,7 @@ class ExportFile:
             else:
                 line = self._line(number, raw, value)
                 if line.session_id in session_ids:
-                    raise self._error(number, f"session {line.session_id} comes twice")
+                    raise self._error(number, f"session {line.session_id} occurs twice")
                 session_ids.add(line.session_id)
                 messages += len(line.record.messages)
                 if each is not None:
@@ -349,7 +351,7 @@ class ExportFile:
         if not isinstance(value, dict):
             raise self._foreign() if number == 1 else self._error(number, "not a JSON object")
         if not raw.endswith(b"\n"):
-            raise self._error(number, "it is cut off")
+            raise self._error(number, "the line is cut off")
         return value
 
     def _header(self, value: JsonObject) -> JsonObject:
@@ -357,8 +359,8 @@ class ExportFile:
             raise self._foreign()
         if value.get("version") != EXPORT_VERSION:
             raise PortableFileError(
-                f"{self._name} has version {value.get('version')} of the format; this release "
-                f"knows {EXPORT_VERSION}. Update Hermes; nothing was changed."
+                f"{self._name} has format version {value.get('version')}; this release supports "
+                f"{EXPORT_VERSION}. Update Hermes; nothing was changed."
             )
         return value
 
@@ -378,7 +380,7 @@ class ExportFile:
         header: JsonObject,
     ) -> ExportSummary:
         if (value.get("sessions"), value.get("messages")) != counted:
-            raise self._error(number, "it counts other sessions and messages than there are")
+            raise self._error(number, "its counts of sessions and messages do not match the file")
         expected = {
             "end": EXPORT_FORMAT,
             "messages": counted[1],
@@ -386,9 +388,9 @@ class ExportFile:
             "sha256": digest,
         }
         if value != expected:
-            raise self._error(number, "the checksum is of other lines: the file was changed")
+            raise self._error(number, "checksum mismatch: the file was changed")
         if self._file.read(1):
-            raise self._error(number + 1, "something follows the last line")
+            raise self._error(number + 1, "unexpected data after the last line")
         return ExportSummary(*counted, is_redacted=bool(header.get("redacted")))
 
     def _error(self, number: int, reason: str) -> PortableFileError:

@@ -147,10 +147,10 @@ class Restore:
             self._work = self._stack.enter_context(work_folder(self._folder, WORK_PREFIX))
             _check_free_space(self._manifest, self._folder, self._path)
             for name in self._manifest.files:
-                self._report_progress(f"unpacking {name} …")
+                self._report_progress(f"Unpacking {name}…")
                 paths.private_folder((self._work / name).parent)
                 extract(archive, self._manifest, name, self._work / name, self._path)
-        self._report_progress("checking the history …")
+        self._report_progress("Checking the history…")
         try:
             manifest = inspect(self._work / STORE_NAME)
         except StoreError as error:
@@ -217,7 +217,7 @@ class Restore:
         try:
             rows = _present_records(store) if store.exists() else []
         except DriverError as error:  # it may be damaged
-            self._report_progress(f"encryption keys of the present history not kept: {error}")
+            self._report_progress(f"encryption keys of the current history not kept: {error}")
             return
         if rows:
             _replace_records(self._work / STORE_NAME, rows)
@@ -273,9 +273,9 @@ def refuse_if_open(store: Path, *, is_locked: bool = False) -> None:
     """Raise StoreInUseError if a process has the file open."""
     holders = holders_of(store)
     if is_locked or holders:
-        names = ", ".join(holders) or "a process that this system does not name"
+        names = ", ".join(holders) or "an unknown process"
         raise StoreInUseError(
-            f"{store} is open in another process: {names}. End it and try again; "
+            f"{store} is open in another process: {names}. Stop it and try again; "
             "nothing was changed."
         )
 

@@ -213,7 +213,7 @@ class ScheduleRepository(Repository):
                 count = tx.value(COUNT_OF_PERSON, (job.platform, job.user_id))
                 if count >= MAX_JOBS_PER_PERSON:
                     raise UsageError(
-                        f"There are {count} scheduled jobs already. Remove some of them first."
+                        f"Too many scheduled jobs ({count}). Remove some of them first."
                     )
                 known = tx.insert(INSERT_JOB, job.row(tx.clock.now()), "job_id")
             return ScheduledJob.of_row(tx.rows(SELECT_JOB, (known,))[0])

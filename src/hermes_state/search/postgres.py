@@ -152,7 +152,7 @@ class DatabaseSearcher:
         try:
             return writer.submit(_index_slice)
         except DriverError as error:  # a role that may only read
-            log.info("messages are not indexed by this process: %s", error)
+            log.info("messages not indexed by this process: %s", error)
             return 0
         finally:
             writer.close()

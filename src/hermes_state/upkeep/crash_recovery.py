@@ -35,7 +35,7 @@ def sweep(engine: Engine, current: ProcessIdentity, ids: MessageIds) -> list[str
             lambda tx, process_id=process_id: _release_if_dead(tx, process_id, current, ids)  # type: ignore[misc]
         )
     if ended:
-        log.info("ended %d sessions of crashed processes", len(ended))
+        log.info("crash recovery ended %d sessions", len(ended))
     return ended
 
 

@@ -58,7 +58,7 @@ def update_environment(_peer: Dispatcher, params: RpcParams) -> object:
     """Take over the keys and addresses of a client that was started after this process."""
     given = parse_object(params.variables)
     if given is None or not all(isinstance(value, str) for value in given.values()):
-        raise RpcError(INVALID_PARAMS, "`variables` must be a JSON object of texts")
+        raise RpcError(INVALID_PARAMS, "`variables` must be a JSON object of strings")
     unknown = sorted(given.keys() - client_environment.known_names())
     if unknown:
         raise RpcError(INVALID_PARAMS, f"not a variable of a model provider: {unknown[0]}")

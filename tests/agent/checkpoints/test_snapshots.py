@@ -242,7 +242,7 @@ def test_a_folder_beyond_a_limit_is_refused_with_advice(
 def test_home_and_root_are_never_taken(tmp_path: Path) -> None:
     home = tmp_path / "user"
     for refused in (home, tmp_path, Path("/")):
-        assert "Start Hermes in the folder of a project" in refusal_of_folder(refused, home)
+        assert "Start Hermes in a project folder" in refusal_of_folder(refused, home)
     assert refusal_of_folder(home / "project", home) == ""
 
 

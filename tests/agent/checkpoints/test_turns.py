@@ -94,7 +94,7 @@ def test_the_user_is_told_once_why_a_folder_is_not_kept(folder: Path, tmp_path: 
     home = tmp_path / "user"
     (first,) = notices(home, write("x"))
     assert "No checkpoints of the home folder are kept" in first
-    assert "Start Hermes in the folder of a project" in first
+    assert "Start Hermes in a project folder" in first
     assert notices(home, write("y")) == []
     ConfigFile.of_home().set("checkpoints.max_files", "1")
     (folder / "b").write_text("1")

@@ -158,7 +158,7 @@ def test_a_piece_that_is_not_there_is_answered_with_what_looks_like_it(bench, fi
     result = bench("patch", path="a.txt", old_string="def compute_totals(items):", new_string="x")
     assert result["closest"] == ["3|def compute_total(items):"]
     spaces = bench("patch", path="a.txt", old_string="(items):\n    return sum", new_string="x")
-    assert "white space" in spaces["hint"]
+    assert "whitespace" in spaces["hint"]
 
 
 def test_windows_line_ends_stay(bench, file):

@@ -329,7 +329,7 @@ def test_a_service_that_fails_or_lacks_its_key_says_so(
         ("searxng", (403, {}, b""), "add json to search.formats in its settings.yml"),
         ("searxng", (301, {"Location": "https://tea/"}, b""), "redirects to https://tea/"),
         ("brave", (401, {}, b""), "The user has to check keys.brave."),
-        ("tavily", (429, {}, b""), "too many requests"),
+        ("tavily", (429, {}, b""), "Too many requests"),
     ],
 )
 def test_a_misconfigured_service_is_reported_with_what_to_do(

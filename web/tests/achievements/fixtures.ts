@@ -26,7 +26,7 @@ export function badge(part: Partial<Achievement> & { id: string }): Achievement 
     progress_pct: 0,
     next_tier: "clay",
     next_threshold: 10,
-    criteria: "Calls of the shell.",
+    criteria: "Shell calls.",
     unit: "calls",
     ...part,
     state,

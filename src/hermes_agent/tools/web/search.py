@@ -73,9 +73,9 @@ def _problem(service: SearchService, response: httpx2.Response) -> str:
     advice = ""
     if response.has_redirect_location:
         target = response.headers.get("location")
-        advice = f" It redirects to {target}: web.search_url has to be changed."
+        advice = f" It redirects to {target}; the user has to change web.search_url."
     elif status == httpx2.codes.TOO_MANY_REQUESTS:
-        advice = " These are too many requests for it; try again later."
+        advice = " Too many requests; try again later."
     elif status in {httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN}:
         advice = f" The user has to check keys.{service.name}." if service.key else SEARXNG_ADVICE
     return f"{service.name} answered with HTTP status {status}.{advice}"

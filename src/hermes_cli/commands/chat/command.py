@@ -55,8 +55,8 @@ NO_QUESTION = 'No question given: stdin is empty and is not a terminal. Use `her
 
 APPROVAL_NEEDED_EXIT_CODE = 3
 NOBODY_ASKED = (
-    "Something needed approval, and no user could be asked. Allow it with --allow RULE, or run "
-    "`hermes chat` in a terminal."
+    "An action needed approval, and this run is not interactive. Allow it with --allow RULE, or "
+    "run `hermes chat` in a terminal."
 )
 
 
@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="ask one question, print the answer and exit",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="the question; - stands for standard input"
+        "words", nargs="*", metavar="WORD", help="the question, or - for standard input"
     )
     add_conversation_options(parser, "cli")
     parser.add_argument(

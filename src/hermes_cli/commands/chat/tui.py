@@ -95,7 +95,7 @@ def _connector(
     if not arguments.no_daemon:
         if daemon.ensure_running().version == __version__:
             return daemon.connect_to_daemon
-        out.note("The running daemon is of another release; this conversation does not use it.")
+        out.note("The running daemon is a different version; this conversation does not use it.")
     from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 

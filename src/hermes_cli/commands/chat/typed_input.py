@@ -161,7 +161,7 @@ class BusyInput:
         if outcome.text:
             self._out.note(outcome.text)
         if outcome.answer and not self.answer(outcome.answer):
-            self._out.note("There is nothing to answer.")
+            self._out.note("No question to answer.")
         if outcome.leave:
             self.leave()
         if outcome.stop or outcome.leave:

@@ -162,7 +162,7 @@ def _print_list(changes: PendingChanges, arguments: argparse.Namespace, out: Com
     if arguments.json:
         out.json([facts_of(change, config) for change in pending])
     elif not pending:
-        out.hint("No changes wait for confirmation.")
+        out.hint("No changes are waiting for confirmation.")
     else:
         out.table(
             COLUMNS,

@@ -54,7 +54,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Create a key and print it once."""
     name = arguments.name
     if not NAME_PATTERN.fullmatch(name):
-        raise UsageError("The name may have up to 64 letters, digits, - and _.")
+        raise UsageError("Invalid name. Use up to 64 letters, digits, - and _.")
     with SessionDB() as db:
         key = db.people.add_api_key(name, arguments.role)
     if key is None:
@@ -63,7 +63,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json({"name": name, "role": arguments.role, "key": key})
         return 0
     out.text(key)
-    out.note(f"API key {name} with the role {arguments.role}. It is not shown again.")
+    out.note(f"Created the API key {name} (role: {arguments.role}). It is not shown again.")
     return 0
 
 

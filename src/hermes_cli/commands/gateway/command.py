@@ -200,7 +200,7 @@ def _add_matrix_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     elif name == "reset":
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     elif name in {"export", "import"}:
-        parser.add_argument("file", metavar="FILE", help="file of room keys")
+        parser.add_argument("file", metavar="FILE", help="file with room keys")
     if name == "export":
         parser.add_argument("--force", action="store_true", help="replace an existing file")
 
@@ -220,7 +220,11 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         )
     elif name == "quarantine":
         parser.add_argument(
-            "message", metavar="MESSAGE", nargs="?", type=int, help="its number: show the content"
+            "message",
+            metavar="MESSAGE",
+            nargs="?",
+            type=int,
+            help="message number (shows its content)",
         )
         parser.add_argument("--delete", action="store_true", help="delete the message")
     elif name == "handoff":

@@ -41,7 +41,7 @@ NO_ACCOUNT: Final = (
     "`hermes gateway start`."
 )
 NO_VERIFICATION: Final = (
-    "No verification is waiting. Start one in your Matrix app: open the profile of {account}, "
+    "No verification is pending. Start one in your Matrix app: open the profile of {account}, "
     "choose Verify, and run this command when the app shows emoji. The gateway must be running."
 )
 RESTART_HINT: Final = "Restart a running gateway with `hermes gateway restart`."
@@ -103,7 +103,7 @@ def _await_result(
     while _verification(db, account).get("transaction_id") == current["transaction_id"]:
         if time.monotonic() > deadline:
             raise UsageError(
-                "The gateway or the app has not answered. Check `hermes gateway status`, and "
+                "No answer from the gateway or the app. Check `hermes gateway status`, and "
                 "confirm the emoji in the app, too."
             )
         time.sleep(0.2)

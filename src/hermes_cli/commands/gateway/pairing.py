@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     approve_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
     approve_parser.add_argument("code", metavar="CODE", help="pairing code shown to the user")
     approve_parser.add_argument(
-        "--owner", action="store_true", help="this user is you: give all your rights"
+        "--owner", action="store_true", help="this user is you: grant the role owner"
     )
     revoke_parser = add_command(
         actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\
 examples:
   hermes people                               list people and their roles
-  hermes people set telegram:42 --role owner  give a person your rights
+  hermes people set telegram:42 --role owner  make a person an owner
   hermes people remove telegram:42            revoke a person's access
 """
 LIST_EXAMPLES: Final = "examples:\n  hermes people list\n  hermes people list --json\n"

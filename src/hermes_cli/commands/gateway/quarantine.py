@@ -27,7 +27,7 @@ COLUMNS: Final = (
 def quarantine(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List the messages, or show or delete one."""
     if arguments.delete and arguments.message is None:
-        raise UsageError("Give the number of the message to delete.")
+        raise UsageError("--delete requires a message number.")
     if not history.exists():
         failed: list[FailedMessage] = []
     elif arguments.delete:

@@ -198,7 +198,9 @@ def _print_nothing_found(arguments: argparse.Namespace, out: CommandOutput) -> N
         return
     if arguments.agent is None:
         out.text("No histories of other agents found on this machine.")
-        out.hint("Give a folder if they are elsewhere: hermes import claude-code /path/to/.claude")
+        out.hint(
+            "If they are elsewhere, give the folder: hermes import claude-code /path/to/.claude"
+        )
         return
     source = registry_of_home().get(arguments.agent)
     out.text(f"No history of {source.label} found on this machine.")

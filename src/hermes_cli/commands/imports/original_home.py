@@ -54,7 +54,14 @@ COLUMNS: Final = (
     TableColumn("action"),
     TableColumn("detail", flexible=True, least=20),
 )
-NOTHING_TO_TAKE: Final = "Nothing to take over."
+NOTHING_TO_TAKE: Final = "Nothing to import."
+ACTION_LABELS: Final = {
+    ItemState.TAKE: "import",
+    ItemState.HERE: "already here",
+    ItemState.SKIP: "not imported",
+    ItemState.TAKEN: "imported",
+    ItemState.FAILED: "failed",
+}
 BOTH_RUN: Final = "Stop the gateway of hermes-agent before you start this one: both would answer."
 
 
@@ -70,7 +77,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         return _finish(planned, out, is_json=is_quiet, is_dry_run=arguments.dry_run)
     if not is_quiet and not arguments.yes:
         print_items(planned, out)
-    if not confirm("Take this over?", out, is_confirmed=arguments.yes):
+    if not confirm("Import these items?", out, is_confirmed=arguments.yes):
         return 0
     done = move(homes, out)
     return _finish(done, out, is_json=is_quiet, is_dry_run=False)
@@ -94,11 +101,11 @@ def chosen_homes(
 def offer(home: OriginalHome, out: CommandOutput) -> bool:
     """Offer to move at the first start; whether something was taken over."""
     out.note(f"Found settings of hermes-agent in {home.path} (hermes import hermes-agent).")
-    if not confirm("Show what can be taken over?", out, is_confirmed=False):
+    if not confirm("Show what can be imported?", out, is_confirmed=False):
         return False
     planned = _plan([home], out)
     print_items(planned, out)
-    if not _has_work(planned) or not confirm("Take this over?", out, is_confirmed=False):
+    if not _has_work(planned) or not confirm("Import these items?", out, is_confirmed=False):
         return False
     _print_result(move([home], out), out)
     return True
@@ -109,7 +116,7 @@ def move(homes: list[OriginalHome], out: CommandOutput) -> list[MoveItem]:
     done: list[MoveItem] = []
 
     def show(item: MoveItem) -> None:
-        out.progress(f"Taking over: {item.kind} {item.name}")
+        out.progress(f"Importing: {item.kind} {item.name}")
 
     with SessionDB(purge_hook=keep_facts) as db:
         for home in homes:
@@ -191,7 +198,7 @@ def plan_jobs(context: MoveContext) -> Iterator[MoveItem]:
 
 def _job_item(context: MoveContext, job: original.OriginalJob) -> MoveItem:
     if context.db.schedules.is_imported(job.origin):
-        return MoveItem("job", job.name, ItemState.HERE, "taken before")
+        return MoveItem("job", job.name, ItemState.HERE, "already imported")
     if job.problem:
         return MoveItem("job", job.name, ItemState.SKIP, job.problem)
 
@@ -239,7 +246,7 @@ def _print_result(items: list[MoveItem], out: CommandOutput) -> None:
     print_items(items, out)
     taken = sum(item.state is ItemState.TAKEN for item in items)
     if taken:
-        out.text(f"Took over {human_format.plural(taken, 'item')}.")
+        out.text(f"Imported {human_format.plural(taken, 'item')}.")
         if any(item.kind == "key" and "TOKEN" in item.name for item in items):
             out.note(BOTH_RUN)
         if any(item.kind == "model" and item.state is ItemState.TAKEN for item in items):
@@ -253,6 +260,7 @@ def print_items(items: list[MoveItem], out: CommandOutput) -> None:
     order = [ItemState.TAKEN, ItemState.FAILED, *ItemState]
     shown = sorted(items, key=lambda item: order.index(item.state))
     rows = [
-        (each.kind, each.name, each.state.value, with_command_name(each.detail)) for each in shown
+        (each.kind, each.name, ACTION_LABELS[each.state], with_command_name(each.detail))
+        for each in shown
     ]
     out.table(COLUMNS, rows)

@@ -37,7 +37,7 @@ class ProjectMcpFile:
         document = self._read()
         servers = object_in(document, PROJECT_SECTION)
         if name in servers:
-            raise UsageError(f"{name} exists already in {self.path}.")
+            raise UsageError(f"{name} already exists in {self.path}.")
         self._write({**document, PROJECT_SECTION: {**servers, name: fields}})
 
     def remove(self, name: str) -> None:
@@ -54,12 +54,12 @@ class ProjectMcpFile:
             return {}
         document = parse_object(self.path.read_text("utf-8-sig"))
         if document is None:
-            raise UsageError(f"{self.path} is not a JSON object; correct it by hand.")
+            raise UsageError(f"{self.path} is not a JSON object; fix it by hand.")
         return document
 
     def _write(self, document: JsonObject) -> None:
         if self.path.is_symlink():
-            raise UsageError(f"{self.path} is a link; edit the file that it leads to.")
+            raise UsageError(f"{self.path} is a link; edit the file it points to.")
         mode = stat.S_IMODE(self.path.stat().st_mode) if self.path.exists() else NEW_FILE_MODE
         write_atomically(self.path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
         self.path.chmod(mode)

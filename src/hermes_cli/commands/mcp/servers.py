@@ -101,7 +101,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Add a server; without a name, install the library only."""
     if arguments.name is None:
         if arguments.command_words or arguments.url:
-            raise UsageError("A server needs a name: hermes mcp add NAME -- COMMAND")
+            raise UsageError("No server name given. Usage: hermes mcp add NAME -- COMMAND")
         _install(out, is_reported=True)
         return 0
     fields = _fields(arguments)
@@ -117,8 +117,8 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     out.text(f"Added {arguments.name} to {where}.")
     for name in _plain_secrets(arguments):
         out.note(
-            f"The value of {name} is stored as plain text in {where}. Better: put it into .env of "
-            f"the Hermes folder and write ${{{name}}} instead."
+            f"The value of {name} is stored as plain text in {where}. Better: put it into .env in "
+            f"the Hermes folder and write ${{{name}}} here."
         )
     _install(out, is_reported=False)
     if arguments.project:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_core.config.file import Settings
 
 ORIGINAL_FOUND: Final = (
-    "Settings of hermes-agent are in {path}: `hermes import hermes-agent` takes them over."
+    "Found settings of hermes-agent in {path}. Import them with `hermes import hermes-agent`."
 )
 
 

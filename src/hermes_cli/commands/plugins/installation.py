@@ -90,7 +90,7 @@ def _may_enable(key: str, arguments: argparse.Namespace, out: CommandOutput) -> 
     try:
         return confirm(f"Enable {key}?", out, is_confirmed=arguments.yes)
     except UsageError:
-        out.note(f"{key} is installed and not enabled: run `hermes plugins enable {key}`.")
+        out.note(f"{key} is installed but not enabled. Run `hermes plugins enable {key}`.")
         return False
 
 

@@ -42,7 +42,7 @@ def _cli_owner(name: str) -> str:
 
 def _line(command: str, owner: str, *, is_built_in: bool) -> str:
     if is_built_in:
-        return f"the command {command} is not used: Hermes has one of this name"
+        return f"the command {command} is ignored: Hermes has a command with this name"
     if owner:
-        return f"the command {command} is not used: the plugin {owner} has one of this name"
-    return f"the command {command} is not used: the name is not valid"
+        return f"the command {command} is ignored: the plugin {owner} has a command with this name"
+    return f"the command {command} is ignored: invalid name"

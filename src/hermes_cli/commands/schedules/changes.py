@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.stored_json import JobTarget
     from hermes_state.schedules.rows import ScheduledJob
 
-NO_GATEWAY: Final = "The gateway is not running. It runs the jobs: hermes gateway start"
+NO_GATEWAY: Final = "The gateway, which runs jobs, is not running. Start it: hermes gateway start"
 
 
 def job_targets(db: SessionDB) -> JobTargets:
@@ -137,7 +137,7 @@ def resume(arguments: argparse.Namespace, out: CommandOutput) -> int:
         if not scheduled_jobs.resume_job(db, job):
             raise UsageError(f"Job {job.job_id} is not paused: it is {job.state}.")
         job, now = find_job(db, job.job_id), db.clock.now()
-    return _report(f"Continued job {job.job_id}: {job.name}", job, now, arguments, out)
+    return _report(f"Resumed job {job.job_id}: {job.name}", job, now, arguments, out)
 
 
 def run_now(arguments: argparse.Namespace, out: CommandOutput) -> int:

@@ -77,27 +77,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         return child
 
     adding = action("add", "schedule a job or a reminder")
-    adding.add_argument("schedule", metavar="SCHEDULE", help="when it occurs")
-    adding.add_argument("prompt", metavar="TEXT", help="prompt of the agent, or text to send")
+    adding.add_argument("schedule", metavar="SCHEDULE", help="when to run it")
+    adding.add_argument("prompt", metavar="TEXT", help="prompt for the agent, or text to send")
     _add_job_options(adding)
     editing = action("edit", "change a job")
     _add_number(editing)
-    editing.add_argument("--schedule", metavar="SCHEDULE", help="when it occurs")
-    editing.add_argument("--prompt", metavar="TEXT", help="prompt of the agent, or text to send")
+    editing.add_argument("--schedule", metavar="SCHEDULE", help="when to run it")
+    editing.add_argument("--prompt", metavar="TEXT", help="prompt for the agent, or text to send")
     _add_job_options(editing)
     listing = action("list", "list the scheduled jobs")
-    listing.add_argument("--all", action="store_true", help="also jobs that are done")
+    listing.add_argument("--all", action="store_true", help="include completed jobs")
     _add_number(action("show", "show a job and its next occurrences"))
     history = action("history", "list runs with their state and cost")
-    history.add_argument("number", type=int, nargs="?", metavar="NUMBER", help="of the job")
+    history.add_argument("number", type=int, nargs="?", metavar="NUMBER", help="job number")
     history.add_argument(
         "--limit", type=int, default=20, metavar="N", help="maximum number of runs (default: 20)"
     )
     _add_number(action("pause", "pause a job"))
-    _add_number(action("resume", "continue a paused job with its next occurrence"))
+    _add_number(action("resume", "resume a paused job at its next occurrence"))
     _add_number(action("run", "run a job now"))
     _add_number(action("remove", "delete a job; its conversations are kept"))
-    importing = action("import", "take over the jobs of hermes-agent")
+    importing = action("import", "import jobs from hermes-agent")
     importing.add_argument("--dry-run", action="store_true", help="only show what would be done")
 
 
@@ -112,16 +112,16 @@ def _loaded(module: str, name: str) -> Run:
 
 
 def _add_number(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("number", type=int, metavar="NUMBER", help="of the job, as listed")
+    parser.add_argument("number", type=int, metavar="NUMBER", help="job number, as listed")
 
 
 def _add_job_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="CHAT", help="chat that gets the result; `none` for none")
+    parser.add_argument("--to", metavar="CHAT", help="chat to send the result to, or `none`")
     parser.add_argument("--tz", metavar="ZONE", help="time zone, e.g. Europe/Berlin")
     parser.add_argument("--catch-up", choices=("once", "all", "skip"), help=CATCH_UP_HELP)
     parser.add_argument("--model", metavar="NAME", help="use this model")
     parser.add_argument("--name", metavar="NAME", help="name in lists and notices")
-    parser.add_argument("--once", action="store_true", help="run only at the next occurrence")
+    parser.add_argument("--once", action="store_true", help="run once, at the next occurrence")
     parser.add_argument(
         "--reminder", action="store_true", help="send TEXT as it is, without the agent"
     )

@@ -39,7 +39,7 @@ RUN_COLUMNS: Final = (
     TableColumn("conversation", optional=True),
     TableColumn("note", flexible=True),
 )
-WAITS_FOR_BUDGET: Final = "waits for a budget"
+WAITS_FOR_BUDGET: Final = "waiting for budget"
 
 
 def find_job(db: SessionDB, number: int) -> ScheduledJob:
@@ -132,7 +132,7 @@ def print_job(job: ScheduledJob, totals: JobTotals, now: float, out: CommandOutp
         ("time zone", job.zone or "of this machine"),
         ("missed runs", f"catch up: {job.catch_up}"),
         ("to", describe_target(job.target)),
-        ("made by", f"{job.platform}:{job.user_id} ({job.role})"),
+        ("created by", f"{job.platform}:{job.user_id} ({job.role})"),
         ("state", f"{state}, {WAITS_FOR_BUDGET}" if job.is_held else state),
         ("runs", _totals_text(totals)),
     ]

@@ -91,7 +91,7 @@ def _job(entry: dict[str, Any], number: int) -> OriginalJob:
     elif not prompt:
         problem = "it has no prompt"
     elif not schedule:
-        problem = "its schedule is not known here"
+        problem = "unsupported schedule"
     runs_left = _runs_left(entry.get("repeat"))
     is_over = entry.get("state") == "completed" or runs_left == 0
     return OriginalJob(
@@ -173,7 +173,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
     """Make a job of an entry, once; what was done, in words."""
     if db.schedules.is_imported(item.origin):
-        return "imported before"
+        return "already imported"
     if item.problem:
         return f"{NOT_IMPORTED}: {item.problem}"
     request = JobRequest(

@@ -156,7 +156,7 @@ def delete(arguments: argparse.Namespace, out: CommandOutput) -> int:
         find = db.lookup.resolve if arguments.purge else functools.partial(_resolve_untrashed, db)
         ids = [find(text) for text in arguments.ids]
         what = human_format.plural(len(ids), "conversation")
-        question = f"Delete {what}? They can be restored from the trash."
+        question = f"Move {what} to the trash?"
         if arguments.purge:
             question = f"Delete {what} permanently? This cannot be undone."
         if not confirm(question, out, is_confirmed=arguments.yes):
@@ -207,7 +207,7 @@ def _resolve_trashed(db: SessionDB, text: str) -> str:
     ]
     if not matches:
         raise UsageError(
-            f"Nothing in the trash has the ID or title '{text}'. "
+            f"No session in the trash has the ID or title '{text}'. "
             "`hermes sessions restore` lists it."
         )
     if len(matches) > 1 and text not in matches:

@@ -32,7 +32,7 @@ EXAMPLES = """\
 examples:
   hermes checkpoints list                   what turns changed in this folder
   hermes checkpoints diff 17                what checkpoint 17 changed
-  hermes checkpoints restore 17             take it back, after a question
+  hermes checkpoints restore 17             undo it, after confirmation
   hermes checkpoints restore 17 --path a.py only this file
   hermes checkpoints clean                  delete old checkpoints now
 """
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         examples="examples:\n  hermes checkpoints list\n  hermes checkpoints list --all --json\n",
         run=print_list,
     )
-    listing.add_argument("--all", action="store_true", help="of all folders, not only this one")
+    listing.add_argument("--all", action="store_true", help="list all folders, not only this one")
     showing = add_command(
         actions,
         "diff",
@@ -90,7 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     cleaning = add_command(
         actions,
         "clean",
-        "delete old checkpoints, reclaim their space",
+        "delete old checkpoints and reclaim their space",
         examples="examples:\n  hermes checkpoints clean\n  hermes checkpoints clean --days 0\n",
         run=clean,
     )
@@ -248,7 +248,7 @@ def clean(arguments: argparse.Namespace, out: CommandOutput) -> int:
     archive = CheckpointArchive.of_home()
     keep = None if arguments.days is None else arguments.days * DAY_SECONDS
     if keep is not None and keep < archive.limits.keep_seconds:
-        question = "Delete checkpoints earlier than the setting checkpoints.keep_days says?"
+        question = "Delete checkpoints that are newer than the setting checkpoints.keep_days?"
         if not confirm(question, out, is_confirmed=arguments.yes):
             return 1
     done = CheckpointCleanup(archive).run(time.time(), keep_seconds=keep)

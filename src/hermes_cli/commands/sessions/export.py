@@ -67,7 +67,7 @@ def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
         raise UsageError(history.no_history_text())
     suffix = Path(arguments.out).suffix
     if suffix and suffix.lower() not in SUFFIXES and not arguments.format:
-        out.note(f"The suffix {suffix} is not known: writing JSONL. Others: --format md, html.")
+        out.note(f"Unknown suffix {suffix}: writing JSONL. Other formats: --format md, html.")
     with history.open_for_reading() as db:
         ids = _selected(db, arguments)
         if not ids:

@@ -45,13 +45,20 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
             "examples:\n"
             "  hermes sessions salvage\n"
             "  hermes sessions salvage --from broken.db --to recovered.db\n\n"
-            "The damaged file is kept as state.db.damaged-DATE. A file with --to is only written,\n"
-            "nothing is replaced.\n"
+            "The damaged file is kept as state.db.damaged-DATE. With --to, only that file\n"
+            "is written and nothing is replaced.\n"
         ),
         run=salvage,
     )
-    salvage_parser.add_argument("--from", dest="source", metavar="FILE", help="the damaged file")
-    salvage_parser.add_argument("--to", dest="target", metavar="FILE", help="the file to write")
+    salvage_parser.add_argument(
+        "--from", dest="source", metavar="FILE", help="damaged file (default: the history)"
+    )
+    salvage_parser.add_argument(
+        "--to",
+        dest="target",
+        metavar="FILE",
+        help="new file to write (default: replace the history)",
+    )
     add_json_option(salvage_parser)
 
 
@@ -64,7 +71,7 @@ def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.progress("Removing leftovers…")
         db.optimize_fts()
         forgotten = db.statistics.clean_up()
-        out.progress("Compacting the database… (other programs wait meanwhile)")
+        out.progress("Compacting the database… (other programs have to wait)")
         db.vacuum()
         out.progress("")
         after = db.statistics.stats().database_bytes
@@ -127,13 +134,15 @@ def _print_salvage(
     report: SalvageReport, target: Path, kept: Path, damage: str | None, out: CommandOutput
 ) -> None:
     number = human_format.number
-    out.text(f"Damage: {damage or 'none was found'}")
+    out.text(f"Damage: {damage or 'none found'}")
     out.text(
         f"Recovered {number(report.sessions)} conversations and {number(report.messages)} messages "
         f"to {target}."
     )
     if report.added_sessions:
-        out.text(f"{number(report.added_sessions)} conversations lost their title and other facts.")
+        out.text(
+            f"{number(report.added_sessions)} conversations lost their title and other metadata."
+        )
     if not report.has_free_list:
         out.text("The file header is lost: messages that were deleted may appear again.")
     out.text(f"The damaged file is {kept}.")

@@ -30,7 +30,7 @@ examples:
   hermes usage --by project --since 2026-01-01 --json
   hermes usage --by month --since 1y --source telegram
 
-Input does not contain what was read from a cache. docs/reference/numbers.md says what is counted.
+Input excludes tokens read from a cache. docs/reference/numbers.md describes what is counted.
 """
 DEFAULT_DAYS: Final = 30
 POLL_SECONDS: Final = 0.1
@@ -50,9 +50,7 @@ class UsageLine(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument(
-        "--by", choices=GROUPS, default="day", help="what a line stands for (default: day)"
-    )
+    parser.add_argument("--by", choices=GROUPS, default="day", help="group by (default: day)")
     parser.add_argument(
         "--since", type=parse_time, metavar="WHEN", help=f"first day: {TIME_FORMATS}"
     )

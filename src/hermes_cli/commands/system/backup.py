@@ -25,7 +25,7 @@ examples:
   hermes backup /mnt/usb/
   hermes backup before-the-update.zip --with-secrets
 
-Hermes may be running meanwhile. Restore the backup with `hermes restore FILE`.
+Hermes can keep running. Restore the backup with `hermes restore FILE`.
 """
 
 

@@ -15,7 +15,7 @@ examples:
   hermes completion zsh >> ~/.zshrc
   hermes completion fish > ~/.config/fish/completions/hermes.fish
 
-Commands, options and session ids are completed.
+Commands, options and session IDs are completed.
 """
 MAX_IDS = 50
 

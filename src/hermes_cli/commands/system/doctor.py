@@ -142,9 +142,9 @@ def _unused_settings(names: list[str]) -> CheckResult:
     sections = list(dict.fromkeys(name.partition(".")[0] for name in names))
     shown = ", ".join(sections[:MAX_SECTIONS]) + (" …" if len(sections) > MAX_SECTIONS else "")
     advice = (
-        "List them: hermes config check. If they are of hermes-agent: hermes import hermes-agent"
+        "List them: hermes config check. If hermes-agent wrote them: hermes import hermes-agent"
     )
-    detail = f"{len(names)} not used here, in the sections {shown}"
+    detail = f"{len(names)} unknown, in the sections {shown}"
     return CheckResult("settings", "warning", detail, advice)
 
 
@@ -244,7 +244,7 @@ def check_original_jobs() -> list[CheckResult]:
         text = original.summary()
     except UsageError as error:
         return [CheckResult("scheduled jobs", "warning", str(error))]
-    advice = "`hermes cron import` takes them over; nothing of hermes-agent is changed"
+    advice = "`hermes cron import` imports them; hermes-agent's files are not changed"
     return [CheckResult("scheduled jobs", "warning", text, advice)] if text else []
 
 

@@ -26,7 +26,7 @@ examples:
   hermes install --remove            remove what was installed
   man hermes
 
-Only files of this command are replaced or removed; the history is not touched.
+Only files written by this command are replaced or removed; the history is not touched.
 """
 MARK: Final = "written by `hermes install`"
 ZSH_LINE: Final = "fpath=({folder} $fpath); autoload -Uz compinit; compinit"
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     foreign = [file.path for file in files if file.exists and not _is_own(file)]
     if foreign and not arguments.remove:
         advice = "Remove it, or choose another folder with --dir."
-        raise UsageError(f"{foreign[0]} exists and is not of this installation. {advice}")
+        raise UsageError(f"{foreign[0]} exists and belongs to another installation. {advice}")
     change = _remove if arguments.remove else _write
     changed = [file for file in files if change(file)]
     hints = [] if arguments.remove else list(_hints(folder))
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     for file in changed:
         out.text(f"{verb} the {file.purpose}: {file.path}")
     if not changed:
-        out.text("Nothing to remove." if arguments.remove else "Everything is installed already.")
+        out.text("Nothing to remove." if arguments.remove else "Everything is already installed.")
     for hint in hints:
         out.text(hint)
     return 0
@@ -170,7 +170,7 @@ def _hints(folder: Path) -> Iterator[str]:
             yield f"`hermes` is not on your PATH; it is installed as {launcher}."
     elif str(folder) not in paths:
         line = f'export PATH="{folder}:$PATH"'
-        yield f"{folder} is not on your PATH. Add this line to the start-up file of your shell:"
+        yield f"{folder} is not on your PATH. Add this line to your shell's startup file:"
         yield f"  {line}"
     elif found and Path(found).parent != folder:
         yield f"Another `hermes` comes first on your PATH: {found}"

@@ -33,11 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     release_parser = add_command(
         actions,
         "release",
-        "let other machines answer the chats of one that will not return",
+        "let other machines answer the chats of a retired machine",
         examples=RELEASE_EXAMPLES,
         run=release,
     )
-    release_parser.add_argument("name", metavar="NAME", help="the machine, as `hermes nodes` shows")
+    release_parser.add_argument("name", metavar="NAME", help="machine, as shown by `hermes nodes`")
 
 
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json([node._asdict() for node in nodes])
         return 0
     if not nodes:
-        out.text("No process is registered; they register when they write.")
+        out.text("No processes are registered yet. A process registers when it writes.")
     for node in nodes:
         state = "alive" if node.is_alive else "dead"
         connected = f"  connected to {', '.join(node.platforms)}" if node.platforms else ""

@@ -41,7 +41,7 @@ def check_model() -> Iterator[Readiness]:
         choice = agent_factory.model_chain(ConfigFile.of_home().settings())[0]
     except NoModelError:
         advice = "Run `hermes setup`, or set e.g. ANTHROPIC_API_KEY"
-        yield Readiness("model", "warning", "none is configured; nothing can be answered", advice)
+        yield Readiness("model", "warning", "none configured", advice)
         return
     except HermesError as error:
         yield Readiness("model", "failed", str(error), "Run `hermes setup`")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from hermes_state.portable.restore import RestoreReport
 
 NOT_ACCEPTED = (
-    "These settings were not restored. config.yaml and .env of the backup are beside yours, with "
-    "the suffix .from-backup; run `hermes restore` with --accept-settings to use them."
+    "These settings were not restored. The backup's config.yaml and .env are next to yours, with "
+    "the suffix .from-backup; to use them, run `hermes restore` with --accept-settings."
 )
 EXAMPLES = """\
 examples:
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-settings",
         action="store_true",
-        help="also restore settings that grant something (they are printed)",
+        help="also restore settings that grant permissions (they are printed)",
     )
     add_json_option(parser)
     parser.set_defaults(run=run)
@@ -80,7 +80,7 @@ def _print_grants(grants: list[str], out: CommandOutput) -> None:
     if not grants:
         return
     out.flush()
-    out.note("The settings of this backup grant more than, or something else than, your present:")
+    out.note("The settings in this backup grant things that your current settings do not:")
     for line in grants:
         out.note(f"  {line}")
 

@@ -105,7 +105,7 @@ def install_driver(out: CommandOutput) -> None:
     from hermes_state.engine.postgres.driver import DRIVER  # noqa: PLC0415 - for this command
 
     if DRIVER.fetch(out.progress):
-        out.note("Installed the client library of PostgreSQL.")
+        out.note("Installed the PostgreSQL client library.")
 
 
 def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:

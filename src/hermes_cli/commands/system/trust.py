@@ -27,7 +27,7 @@ examples:
   hermes trust ~/src/site --show show it without asking
   hermes trust --revoke          ignore the files of this project again
   hermes trust --list            list trusted projects
-  hermes trust --yes --json      trust without a question, in a script of yours
+  hermes trust --yes --json      trust without asking, in your own scripts
 """
 QUESTION: Final = "Trust these files?"
 
@@ -82,7 +82,7 @@ def review(folder: Path, out: CommandOutput, *, is_confirmed: bool = False) -> i
     out.flush()
     if not confirm(QUESTION, out, is_confirmed=is_confirmed):
         store.decline(trust)
-        out.text("Not trusted. Nothing of them is used.")
+        out.text("Not trusted; the files are not used.")
         return 1
     store.trust(trust.project)
     out.hint(f"Trusted: {trust.project.root}. To undo it, run `hermes trust --revoke`.")

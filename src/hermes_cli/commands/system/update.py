@@ -32,8 +32,8 @@ MAX_SHOWN: Final = 10
 GIT_SECONDS: Final = 120
 GIT_VARIABLES: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"})
 RESTART: Final = (
-    "What is running keeps the old version: `hermes gateway restart`, `hermes serve --stop` "
-    "(the daemon starts again on its own)."
+    "Running processes keep the old version until you run `hermes gateway restart` and "
+    "`hermes serve --stop` (the daemon starts again automatically)."
 )
 UPGRADES: Final = {
     "uv": ("uv", "tool", "upgrade", PACKAGE_NAME),
@@ -67,9 +67,9 @@ def _update_checkout(folder: Path, arguments: argparse.Namespace, out: CommandOu
     branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD")
     if not _succeeds(folder, "rev-parse", "@{upstream}"):
         advice = "Set one: git branch --set-upstream-to=origin/main"
-        raise UpdateError(f"The branch {branch} of {folder} follows no other branch. {advice}")
+        raise UpdateError(f"The branch {branch} of {folder} has no upstream branch. {advice}")
     upstream = _git(folder, "rev-parse", "--abbrev-ref", "@{upstream}")
-    out.progress("Asking for new commits…")
+    out.progress("Fetching new commits…")
     _git(folder, "fetch", "--quiet")
     out.progress("")
     subjects = _git(folder, "log", "--format=%s", f"HEAD..{upstream}").splitlines()
@@ -86,11 +86,9 @@ def _update_checkout(folder: Path, arguments: argparse.Namespace, out: CommandOu
 def _fast_forward(folder: Path, upstream: str) -> None:
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
     if changed:
-        raise UpdateError(
-            f"{folder} has changes of your own. Commit them or put them aside (git stash) first."
-        )
+        raise UpdateError(f"{folder} has uncommitted changes. Commit or stash them first.")
     if not _succeeds(folder, "merge-base", "--is-ancestor", "HEAD", upstream):
-        raise UpdateError(f"Your branch has commits that {upstream} lacks. Rebase it with git.")
+        raise UpdateError(f"Your branch has commits that {upstream} does not have. Rebase it.")
     _git(folder, "merge", "--quiet", "--ff-only", upstream)
 
 

@@ -11,7 +11,7 @@ GATEWAY_SETTINGS: Final = (
         "gateway.attempts",
         "int",
         3,
-        "Attempts to answer a chat message whose turn fails midway.",
+        "Maximum attempts to answer a chat message whose turn fails.",
         minimum=1,
         maximum=1000,
     ),
@@ -42,7 +42,7 @@ GATEWAY_SETTINGS: Final = (
         "gateway.notify",
         "list",
         (),
-        "Chats that are notified when a platform is lost or back, e.g. telegram:12345 or a home "
+        "Chats to notify when a platform disconnects or reconnects, e.g. telegram:12345 or a home "
         "channel such as matrix.",
         only_by_hand=True,
     ),
@@ -50,7 +50,8 @@ GATEWAY_SETTINGS: Final = (
         "gateway.max_concurrent_sessions",
         "int",
         16,
-        "Maximum number of chats answered at the same time, besides 4 of the owner; others wait.",
+        "Maximum number of chats answered at the same time, in addition to 4 of the owner; others "
+        "wait.",
         minimum=1,
         maximum=1000,
     ),
@@ -64,7 +65,7 @@ GATEWAY_SETTINGS: Final = (
         "gateway.thread_sessions_per_user",
         "bool",
         False,
-        "Do the same in threads; otherwise everyone in a thread shares one.",
+        "The same for threads; otherwise everyone in a thread shares one conversation.",
     ),
     Setting(
         "gateway.unauthorized_dm_behavior",
@@ -78,8 +79,8 @@ GATEWAY_SETTINGS: Final = (
         "gateway.session_store_max_age_days",
         "int",
         90,
-        "Days without a message after which a chat's route is dropped; its conversation is "
-        "ended and kept. 0 never.",
+        "Days without a message after which a chat's route is dropped; its conversation is ended "
+        "and kept. 0 means never.",
         minimum=0,
         maximum=36500,
     ),
@@ -95,8 +96,8 @@ GATEWAY_SETTINGS: Final = (
         "gateway.user_dollars_per_day",
         "float",
         0.0,
-        "Budget in dollars per user and day, for chats and scheduled jobs; what exceeds it waits "
-        "until the next day or until it is raised. 0 means no limit.",
+        "Budget in dollars per user and day, for chats and scheduled jobs; anything beyond it "
+        "waits until the next day or until the budget is raised. 0 means no limit.",
         minimum=0,
         maximum=1000000,
     ),

@@ -8,7 +8,7 @@ from hermes_core.config.schema import Setting
 
 EFFORTS: Final = ("none", "low", "medium", "high")
 MODELS_SETTINGS: Final = (
-    Setting("llm.model", "str", "", "Default model; empty looks for a local one."),
+    Setting("llm.model", "str", "", "Default model; if empty, Hermes looks for a local one."),
     Setting(
         "llm.api",
         "choice",
@@ -51,8 +51,8 @@ MODELS_SETTINGS: Final = (
         "llm.max_wait_seconds",
         "int",
         300,
-        "Longest pause requested by a provider that is waited for; after a longer one the turn "
-        "ends, or the next model of llm.fallbacks answers.",
+        "Longest pause to wait for when a provider requests one; after a longer request the turn "
+        "ends, or the next model in llm.fallbacks answers.",
         minimum=0,
         maximum=86400,
     ),
@@ -67,7 +67,7 @@ MODELS_SETTINGS: Final = (
         "llm.key",
         "str",
         "",
-        "API key for the model, if it has one of its own.",
+        "API key for the model, if it needs its own.",
         secret=True,
         secret_variable="HERMES_LLM_KEY",
     ),
@@ -294,7 +294,7 @@ MODELS_SETTINGS: Final = (
         "agent.max_steps",
         "int",
         90,
-        "Requests to the model after which a turn is stopped.",
+        "Maximum number of model requests in a turn.",
         minimum=1,
         maximum=10000,
     ),
@@ -302,8 +302,8 @@ MODELS_SETTINGS: Final = (
         "agent.idle_seconds",
         "int",
         900,
-        "Seconds without progress after which a turn is stopped, besides an hour for a tool that "
-        "runs; 0 never.",
+        "Seconds without progress after which a turn is stopped (a running tool gets an hour); 0 "
+        "means never.",
         minimum=0,
         maximum=86400,
     ),
@@ -311,8 +311,8 @@ MODELS_SETTINGS: Final = (
         "agent.turn_seconds",
         "int",
         14400,
-        "Seconds after which a turn is stopped in any case; 0 never. The time in which you are "
-        "asked does not count.",
+        "Seconds after which a turn is stopped in any case; 0 means never. Time spent waiting for "
+        "your answer does not count.",
         minimum=0,
         maximum=604800,
     ),
@@ -329,7 +329,7 @@ MODELS_SETTINGS: Final = (
         "web.search_url",
         "str",
         "",
-        "URL of your SearXNG server, or another address of the search service.",
+        "URL of your SearXNG server, or an alternative URL of the search service.",
         format="url",
         only_by_hand=True,
     ),
@@ -346,14 +346,14 @@ MODELS_SETTINGS: Final = (
         "bool",
         True,
         "Whether the model writes a title for a new conversation after the first answer; a title "
-        "of yours is never replaced.",
+        "that you set is never replaced.",
     ),
     Setting(
         "memory.review_turns",
         "int",
         10,
-        "Number of your turns after which the agent reviews the conversation in the "
-        "background and updates its memory; 0 never.",
+        "Number of your turns after which the agent reviews the conversation in the background "
+        "and updates its memory; 0 means never.",
         minimum=0,
         maximum=1000,
     ),

@@ -12,7 +12,7 @@ STORAGE_SETTINGS: Final = (
         "str",
         "",
         "PostgreSQL database that holds the history instead of state.db, for several machines: "
-        "postgresql://USER@HOST/DATABASE, or service=NAME. Empty: the file.",
+        "postgresql://USER@HOST/DATABASE, or service=NAME. Empty means the file.",
         only_by_hand=True,
         format="database_url",
     ),
@@ -44,8 +44,8 @@ STORAGE_SETTINGS: Final = (
         "media.max_mb",
         "int",
         5000,
-        "Size of the folder with files of chat messages, in MB. The gateway deletes the oldest "
-        "files beyond it, but none of the last day; 0 means no limit.",
+        "Maximum size of the folder with files of chat messages, in MB. Beyond it, the gateway "
+        "deletes the oldest files, but none of the last day; 0 means no limit.",
         minimum=0,
         maximum=10_000_000,
     ),
@@ -53,7 +53,7 @@ STORAGE_SETTINGS: Final = (
         "media.keep_days",
         "int",
         0,
-        "Days that files of chat messages are kept; 0 keeps them.",
+        "Days to keep files of chat messages; 0 means forever.",
         minimum=0,
         maximum=36500,
     ),
@@ -154,7 +154,7 @@ STORAGE_SETTINGS: Final = (
         "display.dollars_per_month",
         "float",
         0.0,
-        "Your own budget in dollars per calendar month: the web page and `hermes usage` say when "
+        "Your own budget in dollars per calendar month: the web page and `hermes usage` show when "
         "it is exceeded; nothing is stopped. 0 means none.",
         minimum=0,
         maximum=1000000,
@@ -179,6 +179,6 @@ STORAGE_SETTINGS: Final = (
         "import.agents",
         "list",
         (),
-        "Agents to follow, e.g. claude-code and codex; empty: all that are found.",
+        "Agents to follow, e.g. claude-code and codex; empty means all that are found.",
     ),
 )

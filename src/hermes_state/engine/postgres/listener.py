@@ -51,7 +51,7 @@ class Listener:
                 attempts = 0
             except (psycopg.Error, PostgresError) as error:
                 attempts += 1
-                log.debug("notifications of the database are lost: %s", error)
+                log.debug("database notifications lost: %s", error)
                 self._is_stopping.wait(RECONNECT_BACKOFF.delay(attempts))
 
     def _listen(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:

@@ -120,7 +120,7 @@ class PostgresWriter:
         try:
             self.flush()
         except (DriverError, StoreError) as error:
-            log.error("%d deferred writes are lost: %s", len(self._deferred), error)
+            log.error("%d deferred writes lost: %s", len(self._deferred), error)
         self._is_closed = True
 
     def _run(self, work: Callable[[Tx], T], begin: str) -> T:

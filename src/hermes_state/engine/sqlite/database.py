@@ -109,7 +109,7 @@ class SqliteDatabase:
         """
         current = _file_id(self.path)
         if current is None:
-            raise StoreUnavailableError(f"the history at {self.path} is gone")
+            raise StoreUnavailableError(f"the history at {self.path} no longer exists")
         if current != self._opened:
             return REPLACED_VERSION
         try:
@@ -230,7 +230,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection, mode: str) -> str:
     try:
         return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]).lower()
     except sqlite3.OperationalError as error:
-        log.warning("write-ahead log not available now (%s); staying with %s", error, mode)
+        log.warning("write-ahead log unavailable: %s; keeping journal mode %s", error, mode)
         return mode
     finally:
         connection.execute(f"PRAGMA busy_timeout = {timeout}")

@@ -69,7 +69,7 @@ def prepare_folder(path: Path) -> None:
     if refused:
         raise StoreUnavailableError(
             f"{refused[0]} is read-only; history cannot be written there. "
-            "Mend the permissions, or choose another place with HERMES_HOME."
+            "Fix the permissions, or choose another place with HERMES_HOME."
         )
 
 

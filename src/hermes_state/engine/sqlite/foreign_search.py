@@ -100,7 +100,7 @@ def _opens(path: Path, busy_seconds: float) -> bool:
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.DatabaseError as error:
-            log.warning("the history still cannot be opened: %s", error)
+            log.warning("history still cannot be opened: %s", error)
             return False
     return True
 

@@ -225,7 +225,7 @@ class SqliteWriter:
         try:
             return drop_faulty_triggers(self._tx, error)
         except DriverError as drop_error:
-            log.warning("foreign search triggers could not be dropped: %s", drop_error)
+            log.warning("foreign search triggers not dropped: %s", drop_error)
             self._roll_back()
             return False
 
@@ -272,7 +272,7 @@ class SqliteWriter:
         try:
             self._tx.rollback()
         except DriverError as error:
-            log.warning("the transaction could not be rolled back: %s", error)
+            log.warning("transaction not rolled back: %s", error)
             self._tx.discard_connection()
 
     def _run_in_savepoint(self, job: WriteJob[object]) -> None:

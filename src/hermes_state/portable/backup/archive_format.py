@@ -93,8 +93,8 @@ def _open_error(path: Path, error: Exception) -> str:
         beginning = file.read(200)
     if b'"hermes-export"' in beginning:
         return (
-            f"{path} is an export, not a backup: it has conversations only, and a redacted one "
-            "not even all of their words. Use `hermes sessions import`."
+            f"{path} is an export, not a backup: it contains conversations only. "
+            "Use `hermes sessions import`."
         )
     return f"{path} is not a Hermes backup, or it is truncated. Nothing was changed."
 
@@ -120,7 +120,7 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
             "Nothing was changed."
         ) from error
     raise PortableFileError(
-        f"{path} has version {version} of the format; this release knows {BACKUP_VERSION}. "
+        f"{path} has format version {version}; this release supports {BACKUP_VERSION}. "
         "Update Hermes; nothing was changed."
     )
 
@@ -137,7 +137,7 @@ def _check_names(manifest: BackupManifest) -> None:
         is_known = name in {STORE_NAME, SETTINGS_NAME, SECRETS_NAME, UNLOCKS_NAME}
         is_spool = is_spool and name.endswith(".jsonl")
         if not (is_known or is_spool or MEDIA_PATTERN.fullmatch(name)):
-            raise ValueError(f"{name} does not belong into a backup")
+            raise ValueError(f"{name} does not belong in a backup")
     if STORE_NAME not in manifest.files:
         raise ValueError("it contains no history")
 
@@ -155,8 +155,7 @@ def extract(
                 left -= len(chunk)
                 if left < 0:
                     raise PortableFileError(
-                        f"{path}: {name} in it is larger than its manifest says. "
-                        "Nothing was changed."
+                        f"{path}: {name} is larger than the manifest states. Nothing was changed."
                     )
                 digest.update(chunk)
                 if writing is not None:
@@ -165,10 +164,10 @@ def extract(
                 writing.flush()
                 os.fsync(writing.fileno())
     except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
-        raise PortableFileError(f"{path}: {name} in it is damaged. Nothing was changed.") from error
+        raise PortableFileError(f"{path}: {name} is damaged. Nothing was changed.") from error
     except OSError as error:
         raise PortableFileError(f"{path}: {name} cannot be unpacked: {error}.") from error
     if digest.hexdigest() != manifest.files[name].get("sha256"):
         raise PortableFileError(
-            f"{path}: {name} in it does not agree with its checksum. Nothing was changed."
+            f"{path}: the checksum of {name} does not match. Nothing was changed."
         )

@@ -88,7 +88,7 @@ class BackupWatcher:
         now = time.monotonic()
         if now - self._reported_at >= REPORT_SECONDS:
             self._reported_at = now
-            self._progress(f"{text} … {min(99, 100 * done // max(total, 1))} %")
+            self._progress(f"{text}… {min(99, 100 * done // max(total, 1))} %")
 
     def is_stopped(self) -> bool:
         """Whether the caller asks to stop."""
@@ -105,12 +105,12 @@ def write_backup(
 ) -> BackupManifest:
     """Write a backup to *path*; returns its manifest."""
     if path.exists():
-        raise UsageError(f"{path} exists already; a backup overwrites nothing. Choose a new name.")
+        raise UsageError(f"{path} already exists. Choose another name.")
     home = engine.path.parent
     try:
         with work_folder(path.parent, WORK_PREFIX, os.path.realpath(engine.path)) as work:
             snapshot = _take_snapshot(engine, work, path, watcher, with_secrets=with_secrets)
-            watcher.begin("checking the copy …")
+            watcher.begin("Checking the copy…")
             manifest = inspect(snapshot, watcher)
             manifest.created_at = engine.clock.now()
             manifest.with_secrets = with_secrets and (home / SECRETS_NAME).exists()
@@ -139,9 +139,9 @@ def _pack(
 
     def step(done_bytes: int) -> None:
         watcher.stop_if_asked()
-        watcher.advance("packing", done_bytes, total_bytes)
+        watcher.advance("Packing", done_bytes, total_bytes)
 
-    watcher.begin("packing …")
+    watcher.begin("Packing…")
     writer = ArchiveWriter(work, step)
     writer.write(path, files, manifest)
     manifest.reused_bytes = writer.reused_bytes
@@ -193,9 +193,9 @@ def _copy_database(engine: Engine, copy: Path, watcher: BackupWatcher) -> Path:
 
     def report(step: str, done: int, total: int) -> None:
         watcher.stop_if_asked()
-        watcher.advance(step.lower(), done, total)
+        watcher.advance(step, done, total)
 
-    watcher.begin("copying …")
+    watcher.begin("Copying…")
     target = open_database(str(copy), read_only=False)
     writer = target.open_writer(engine.clock)
     try:
@@ -252,7 +252,7 @@ def _sync(path: Path) -> None:
 
 def _copy_store(engine: Engine, copy: Path, target: Path, watcher: BackupWatcher) -> None:
     """Write a consistent copy of the store, readable by its owner only."""
-    watcher.begin("copying …")
+    watcher.begin("Copying…")
     os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, paths.FILE_MODE))
     total_bytes = engine.path.stat().st_size
 

@@ -16,8 +16,8 @@ export const analytics = {
   firstDay: "First day",
   lastDay: "Last day",
   reversed: "The last day is before the first.",
-  compare: "Compare with the period before",
-  previousPeriod: "Period before",
+  compare: "Compare with the previous period",
+  previousPeriod: "Previous period",
   legend: "Legend",
   otherModels: "Other models",
   fullScale: (n: number) =>

@@ -8,14 +8,14 @@ export const counting = {
   definitions: [
     [
       "Conversations",
-      "What you or a scheduled job had with the agent. Parts after a compaction count once, sub-agents do not count.",
+      "Conversations that you or a scheduled job had with the agent. Parts after a compaction count once; sub-agents do not count.",
     ],
-    ["Messages", "Messages of people and of the agent, without tool results and without sub-agents."],
-    ["Messages sent", "Messages that a person wrote. Words of scheduled jobs and webhooks are not a person's."],
-    ["Stored messages", "Every stored row, with tool results and sub-agents."],
+    ["Messages", "Messages from people and from the agent, without tool results and sub-agents."],
+    ["Messages sent", "Messages that a person wrote. Prompts of scheduled jobs and webhooks do not count."],
+    ["Stored messages", "Every stored row, including tool results and sub-agents."],
     ["Active days", "Days on which a person sent a message. A streak forgives one missed day in any seven."],
     ["Tool calls", "Calls by the agent and by its sub-agents."],
-    ["Tokens", "Input (without what was read from a cache) and output (with reasoning)."],
+    ["Tokens", "Input (excluding tokens read from a cache) and output (including reasoning)."],
     ["Cost", "What the provider reported, otherwise tokens times the known price. Models without a price cost 0."],
     [
       "Sub-agents",
@@ -23,7 +23,7 @@ export const counting = {
     ],
   ] as [string, string][],
   days: (zone: string) =>
-    `Days are those of the server${zone ? ` (${zone})` : ""}, also in a browser of another time zone.`,
+    `Days are those of the server${zone ? ` (${zone})` : ""}, even if the browser is in another time zone.`,
   reference:
     "Deleted conversations still count in statistics; lists show what exists. Details: docs/reference/numbers.md.",
   budgetExceeded: (month: string, spent: string, limit: string) =>

@@ -31,7 +31,7 @@ export const mcp = {
     command: "Command",
     commandHelp: "The program with its arguments, e.g. npx -y @modelcontextprotocol/server-filesystem .",
     url: "URL",
-    urlHelp: "The address of a server over HTTP, e.g. https://tracker.example/mcp",
+    urlHelp: "The URL of an HTTP server, e.g. https://tracker.example/mcp",
     variables: "Environment variables",
     variablesHelp: `One NAME=VALUE per line. Write \${NAME} for a value in the .env file.`,
     badVariables: "Write each environment variable as NAME=VALUE.",

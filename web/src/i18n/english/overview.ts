@@ -6,7 +6,7 @@ export const overview = {
   tokens: "Tokens today",
   streak: "Streak",
   streakDays: (n: number) => (n === 1 ? "1 day" : `${n} days`),
-  streakOpen: "Send a message today to keep it",
+  streakOpen: "Send a message today to keep your streak",
   forgiven: (n: number) => (n === 1 ? "1 missed day forgiven" : `${n} missed days forgiven`),
   longest: (n: number) => `longest: ${n === 1 ? "1 day" : `${n} days`}`,
   history: "Conversations",

@@ -13,7 +13,7 @@ export const permissions = {
   hasSandbox: "Commands of the agent run inside it: they write only where the mode allows.",
   noSandbox: "No sandbox: the agent asks before every command.",
   rules: "Always allowed",
-  rulesHelp: "Answers with “always” add a rule. Revoke one, and the agent asks again.",
+  rulesHelp: "Answering “always” adds a rule. If you revoke it, the agent asks again.",
   noRules: "No rules: the agent asks each time.",
   revoke: "Revoke",
   revokeLabel: (rule: string) => `Revoke: ${rule}`,

@@ -3,7 +3,7 @@ export const plugins = {
   title: "Plugins",
   lead: "Plugins installed on this machine.",
   emptyTitle: "No plugins installed",
-  empty: "To install a plugin, copy its folder (with a plugin.yaml file) into the plugins folder of your Hermes home.",
+  empty: "To install a plugin, run hermes plugins install with its folder, git URL or package name in a terminal.",
   hooksLabel: "Hooks:",
   dashboard: "adds a page",
   bundled: "bundled",

@@ -31,7 +31,9 @@ MAX_ROUNDS: Final = 10_000_000
 LINE_CHARS: Final = 96
 HEAD_BYTES: Final = 37  # version, salt, counter, rounds
 MAC_BYTES: Final = 32
-NOT_A_KEY_FILE: Final = "This is not a file of room keys: export it in a Matrix app or with Hermes."
+NOT_A_KEY_FILE: Final = (
+    "This is not a file with room keys: export it in a Matrix app or with Hermes."
+)
 WRONG_PASSPHRASE: Final = "The passphrase is wrong, or the file is damaged."  # noqa: S105 - a text
 
 
