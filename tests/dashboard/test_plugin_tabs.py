@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from websockets.sync.client import connect
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.auth import gate
 from hermes_dashboard.plugins import apis
+from support.browsers import ROOT
 from support.dashboards import dashboard, dashboard_context, raw_request, wait_until
 from support.plugin_folders import make_dashboard_plugin as plugin
 from support.waiting import PATIENCE_SECONDS
@@ -356,7 +358,10 @@ async def breaks(socket: WebSocket) -> None:
 # Paths
 
 
-@pytest.mark.parametrize("path", ["/", "/chat", "/sessions/mine", "/settings", "/plugins/x"])
+PAGES = re.findall(r'{ path: "(/[a-z]*)', (ROOT / "web/src/app/router.tsx").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", sorted({*PAGES, "/sessions/mine", "/plugins/x"}))
 def test_built_in_paths_are_reserved(db: SessionDB, tmp_path: Path, path: str) -> None:
     plugin(tmp_path / "b", "board", tab={"path": path})
     plugin(tmp_path / "b", "chatter", tab={"path": "/chatter"})
