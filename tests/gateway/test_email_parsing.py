@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from gateway.platforms.base import OutgoingMessage
 from gateway.platforms.email.addresses import parse_sender
 from gateway.platforms.email.authentication import refusal
-from gateway.platforms.email.bodies import unflow
+from gateway.platforms.email.bodies import unflow, without_quotations, without_signature
 from gateway.platforms.email.messages import parse_mail
-from gateway.platforms.email.quotations import without_quotations, without_signature
 from gateway.platforms.email.replies import create_mail
 from gateway.platforms.email.settings import EmailSettings, MailServer
 from gateway.platforms.email.threads import MailThreads, ThreadRecord, place_hash, reply_id

@@ -25,9 +25,9 @@ from hermes_cli.commands.dashboard import links
 from hermes_cli.commands.dashboard.demo_data import home as demo_home
 from hermes_cli.commands.dashboard.gateway_administration import (
     GatewayAdministrator,
+    GatewayControl,
     missing_text,
 )
-from hermes_cli.commands.dashboard.gateway_control import GatewayControl
 from hermes_cli.commands.models.command import provider_text
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import __version__, log_file, paths
