@@ -63,11 +63,6 @@ class ParsedMail(NamedTuple):
         return not self.body.text.strip() and not self.body.files and not self.subject
 
 
-def parse_mail(data: bytes, account: str) -> ParsedMail:
-    """Parse the bytes of a message; this never raises."""
-    return parse_headers(data, account)._replace(body=parse_body(data))
-
-
 def parse_body(data: bytes) -> MailBody:
     """The text and the attachments of a message.
 
