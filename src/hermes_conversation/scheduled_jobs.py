@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_state.schedules.rows import JobKind, ScheduledJob
 
 TERMINAL: Final = "terminal"
-ME: Final = "me"  # the chat of the owner, as a target is written
+OWNER_TARGET: Final = "me"  # the chat of the owner, as a target is written
 PROGRAM_PLATFORMS: Final = frozenset({"api_server", "webhook"})
 UNNAMED_ZONE: Final = "localtime"  # of a machine without a zone name
 PREVIEW_COUNT: Final = 3
@@ -199,7 +199,7 @@ def describe_target(target: JobTarget | None) -> str:
     platform, chat_id = target.get("platform"), target.get("chat_id")
     thread_id = target.get("thread_id")
     if chat_id is None:
-        return f"{platform}:{ME}" if platform else ME
+        return f"{platform}:{OWNER_TARGET}" if platform else OWNER_TARGET
     return f"{platform}:{chat_id}" + (f"#{thread_id}" if thread_id else "")
 
 

@@ -40,7 +40,7 @@ MODE_HELP: Final = {
     "workspace": "writes in the working folder; risky actions need approval",
     "full": "no limits except for commands that are never allowed",
 }
-BRANCHED: Final = "Switched to a new branch: {}"
+BRANCHED_TEXT: Final = "Switched to a new branch: {}"
 INIT_PROMPT: Final = (
     "Look at this folder and write a file AGENTS.md for agents that work here: what the project "
     "is; the exact commands to set it up, build, test and run it; how the code is organized; rules "
@@ -162,7 +162,7 @@ def _retry(conversation: Conversation, _words: str) -> CommandOutcome:
 
 
 def _branch(conversation: Conversation, words: str) -> CommandOutcome:
-    return CommandOutcome(BRANCHED.format(conversation.branch(words)))
+    return CommandOutcome(BRANCHED_TEXT.format(conversation.branch(words)))
 
 
 def _compress(conversation: Conversation, words: str) -> CommandOutcome:

@@ -41,16 +41,16 @@ STATUS_BY_ERROR: Final = (
     (HermesError, 500),
 )
 INTERNAL_ERROR: Final = "Internal error. See logs/hermes.log in the Hermes folder for details."
-REQUIRED: Final = "A value is required."
-INTEGER: Final = "Must be a whole number."
-NUMBER: Final = "Must be a number."
-BOOLEAN: Final = "Must be true or false."
-OTHER: Final = "This value is not valid."
+REQUIRED_TEXT: Final = "A value is required."
+INTEGER_TEXT: Final = "Must be a whole number."
+NUMBER_TEXT: Final = "Must be a number."
+BOOLEAN_TEXT: Final = "Must be true or false."
+OTHER_TEXT: Final = "This value is not valid."
 # The kinds of problems whose messages are pydantic's; those of Hermes have plain ones.
 FOREIGN_KINDS: Final = frozenset(get_args(ErrorType))
 # By the kind of the problem; braces are what it is limited to.
-MESSAGES: Final[Mapping[str, str]] = {
-    "missing": REQUIRED,
+TEXT_BY_KIND: Final[Mapping[str, str]] = {
+    "missing": REQUIRED_TEXT,
     "string_too_short": "At least {min_length:,} characters.",
     "string_too_long": "At most {max_length:,} characters.",
     "string_type": "Must be text.",
@@ -63,15 +63,15 @@ MESSAGES: Final[Mapping[str, str]] = {
     "greater_than_equal": "Must be at least {ge:,}.",
     "less_than": "Must be less than {lt:,}.",
     "less_than_equal": "Must be at most {le:,}.",
-    "int_type": INTEGER,
-    "int_parsing": INTEGER,
-    "int_parsing_size": INTEGER,
-    "int_from_float": INTEGER,
-    "float_type": NUMBER,
-    "float_parsing": NUMBER,
-    "finite_number": NUMBER,
-    "bool_type": BOOLEAN,
-    "bool_parsing": BOOLEAN,
+    "int_type": INTEGER_TEXT,
+    "int_parsing": INTEGER_TEXT,
+    "int_parsing_size": INTEGER_TEXT,
+    "int_from_float": INTEGER_TEXT,
+    "float_type": NUMBER_TEXT,
+    "float_parsing": NUMBER_TEXT,
+    "finite_number": NUMBER_TEXT,
+    "bool_type": BOOLEAN_TEXT,
+    "bool_parsing": BOOLEAN_TEXT,
     "literal_error": "Must be {expected}.",
     "enum": "Must be {expected}.",
     "extra_forbidden": "This field does not exist.",
@@ -163,7 +163,7 @@ def message_of(problem: InvalidValue) -> str:
     """What is wrong with a value."""
     kind, limits = problem["type"], problem.get("ctx") or {}
     if kind == "string_too_short" and limits.get("min_length") == 1:
-        return REQUIRED
+        return REQUIRED_TEXT
     if kind not in FOREIGN_KINDS:
         return problem["msg"]
-    return MESSAGES.get(kind, OTHER).format(**limits)
+    return TEXT_BY_KIND.get(kind, OTHER_TEXT).format(**limits)

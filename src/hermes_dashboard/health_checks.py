@@ -25,7 +25,7 @@ OK: Final = "ok"
 WARN: Final = "warn"
 FAIL: Final = "fail"
 MIN_FREE_BYTES: Final = 1024**3
-GIGA: Final = 1024**3
+GIGABYTE: Final = 1024**3
 KEEP_SECONDS: Final = 10.0
 
 
@@ -97,7 +97,7 @@ def _analytics(context: DashboardContext) -> CheckResult:
 
 def _disk(context: DashboardContext) -> CheckResult:
     free = shutil.disk_usage(context.home).free
-    text = f"{free / GIGA:.1f} GB free"
+    text = f"{free / GIGABYTE:.1f} GB free"
     return (OK, text) if free >= MIN_FREE_BYTES else (WARN, f"only {text}; free up disk space")
 
 

@@ -52,7 +52,7 @@ def _bytes(data: str) -> int:
     return len(data) * 3 // 4 - data.count("=", -2)
 
 
-FIND: Final = "find_tools"
+FIND_TOOL: Final = "find_tools"
 CALL: Final = "call_tool"
 MAX_DESCRIBED_TOOLS: Final = 10  # with their parameters, per result
 MAX_FOUND_CHARACTERS: Final = 20_000
@@ -65,7 +65,7 @@ def mcp_tools(servers: McpServers) -> list[Tool]:
     names = ", ".join(servers.names())[:NAMES_CHARACTERS]
     return [
         Tool(
-            FIND,
+            FIND_TOOL,
             f"Find tools of MCP servers ({names}) by keyword; an empty query lists all names.",
             schema("query", query=parameter("string")),
             reporting_errors(lambda arguments, context: _find(servers, arguments, context)),

@@ -34,7 +34,7 @@ RECHECK_SECONDS: Final = 2.0  # between checks of the sign-in of an open connect
 SIGNED_OUT_CODE: Final = 4401  # WebSocket close code
 SIGNED_OUT_REASON: Final = "you are signed out"
 NONCE: Final = "hermes.nonce"
-CALLER: Final = "hermes.caller"
+CALLER_KEY: Final = "hermes.caller"
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; "
@@ -114,7 +114,7 @@ class Gate:
         refusal = self._refusal(scope)
         if refusal is None:
             if scope["type"] == "http":
-                is_anonymous = scope[CALLER] is None
+                is_anonymous = scope[CALLER_KEY] is None
                 receive = limited_receive(scope, receive, is_anonymous=is_anonymous)
             await self._app(scope, receive, strict)
         elif scope["type"] == "websocket":
@@ -126,7 +126,7 @@ class Gate:
         foreign = self._foreign(scope)
         if foreign is not None:
             return foreign
-        caller = scope[CALLER] = caller_of(scope, self._access)
+        caller = scope[CALLER_KEY] = caller_of(scope, self._access)
         cross_site = caller == "cookie" and is_guarded(scope) and _cross_site_refusal(scope)
         if cross_site:
             return cross_site

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALGORITHM: Final = "scrypt"
-COST: Final = 2**15
-BLOCK: Final = 8
-PARALLEL: Final = 1
+SCRYPT_COST: Final = 2**15
+SCRYPT_BLOCK: Final = 8
+SCRYPT_PARALLEL: Final = 1
 MEMORY_BYTES: Final = 64 * 1024 * 1024
 SALT_BYTES: Final = 16
 KEY_BYTES: Final = 32
@@ -63,8 +63,15 @@ class PasswordFile:
                 "characters."
             )
         salt = secrets.token_bytes(SALT_BYTES)
-        stored = PasswordHash(COST, BLOCK, PARALLEL, salt, b"")
-        parts = (ALGORITHM, COST, BLOCK, PARALLEL, _text(salt), _text(_key(password, stored)))
+        stored = PasswordHash(SCRYPT_COST, SCRYPT_BLOCK, SCRYPT_PARALLEL, salt, b"")
+        parts = (
+            ALGORITHM,
+            SCRYPT_COST,
+            SCRYPT_BLOCK,
+            SCRYPT_PARALLEL,
+            _text(salt),
+            _text(_key(password, stored)),
+        )
         write_atomically(self.path, "$".join(map(str, parts)) + "\n")
 
     def remove(self) -> bool:

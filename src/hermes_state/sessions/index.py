@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
 
 # Values of `shown`.
-INNER: Final = 0
+UNLISTED: Final = 0
 LISTED: Final = 1
 TRASHED: Final = 2
 PURGED: Final = 3
@@ -32,7 +32,7 @@ WRITE_WATERMARK = """
     INSERT INTO hermes_layout (name, value) VALUES ('indexed_through', ?)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
-TAIL = """
+SESSIONS_IN_TAIL = """
     SELECT session_id, max(id) FROM messages WHERE id > ? AND id <= ? GROUP BY session_id
 """
 LAST_INDEXED = "SELECT last_message_id FROM hermes_session_index WHERE session_id = ?"
@@ -191,14 +191,14 @@ def update_position(tx: Tx, session_id: str) -> None:
 def _shown(tx: Tx, session_id: str, position: lineage.LineagePosition) -> int:
     if tx.value(IN_TRASH, (session_id,)):
         return TRASHED
-    return LISTED if position.is_listed else INNER
+    return LISTED if position.is_listed else UNLISTED
 
 
 def stale_in_tail(reader: Reader, watermark: int, through: int) -> list[str]:
     """Sessions with rows above *watermark* that their index row does not include."""
     return [
         session_id
-        for session_id, newest in reader.rows(TAIL, (watermark, through))
+        for session_id, newest in reader.rows(SESSIONS_IN_TAIL, (watermark, through))
         if (reader.value(LAST_INDEXED, (session_id,)) or 0) < newest
     ]
 

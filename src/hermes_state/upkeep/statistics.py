@@ -21,7 +21,7 @@ BY_SOURCE: Final = f"""
     FROM sessions s GROUP BY s.source ORDER BY 2 DESC
 """  # noqa: S608 - own names
 COUNT_BY_SOURCE: Final = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC"
-LIFETIME: Final = """
+LIFETIME_TOTALS: Final = """
     SELECT coalesce(sum(lifetime_messages), 0), coalesce(sum(lifetime_tool_calls), 0),
            max(last_activity), count(*) FILTER (WHERE shown = 2)
     FROM hermes_session_index
@@ -91,7 +91,7 @@ class StoreStatistics(NamedTuple):
 def statistics(reader: Reader, size_bytes: tuple[int, int]) -> StoreStatistics:
     """The figures of `hermes sessions stats`."""
     sources = reader.rows(BY_SOURCE)
-    lifetime = reader.row(LIFETIME) if reader.columns.has_own_tables else None
+    lifetime = reader.row(LIFETIME_TOTALS) if reader.columns.has_own_tables else None
     messages, calls, last, trashed = lifetime or (0, 0, None, 0)
     return StoreStatistics(
         sessions=sum(row[1] for row in sources),
