@@ -44,7 +44,7 @@ ANSWER: Final = "answer"  # the field of a form
 CHOICE_PREFIX: Final = "choice-"
 
 
-class AsksFor(Protocol):
+class QuestionedSession(Protocol):
     """The conversation whose questions are asked."""
 
     id: str
@@ -59,7 +59,7 @@ class AsksFor(Protocol):
 class EditorQuestions:
     """The questions of one conversation that the editor shows."""
 
-    def __init__(self, editor: Editor, session: AsksFor) -> None:
+    def __init__(self, editor: Editor, session: QuestionedSession) -> None:
         self._editor = editor
         self._session = session
         self._tasks: dict[str, asyncio.Task[object]] = {}

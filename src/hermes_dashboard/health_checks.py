@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
-from hermes_dashboard.kept_value import KeptValue
+from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.model_readiness import problem_of, usable_model
 from hermes_dashboard.models.system import Checked
 
@@ -38,7 +38,7 @@ class HealthChecks:
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
-        self._of_configuration = KeptValue(
+        self._of_configuration = CachedValue(
             lambda: _run_checks(context, CONFIGURATION_CHECKS), KEEP_SECONDS
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import UsageError
-from hermes_dashboard.small_file import SmallFile
+from hermes_dashboard.caches import CachedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class PasswordFile:
 
     def __init__(self, home: Path) -> None:
         self.path = home / PASSWORD_FILE_NAME
-        self._file: SmallFile[PasswordHash | None] = SmallFile(self.path, _read, None)
+        self._file: CachedFile[PasswordHash | None] = CachedFile(self.path, _read, None)
 
     @property
     def is_set(self) -> bool:

@@ -106,7 +106,7 @@ SET_POSITION = """
 """
 
 
-class Appended(NamedTuple):
+class AppendedRows(NamedTuple):
     """Rows that were appended to a session."""
 
     last_id: int
@@ -116,7 +116,7 @@ class Appended(NamedTuple):
     preview: str  # of the first user message, if there is one
 
 
-def record_append(tx: Tx, session_id: str, added: Appended) -> bool:
+def record_append(tx: Tx, session_id: str, added: AppendedRows) -> bool:
     """Update the index for appended rows; whether the session is in the trash."""
     if tx.is_behind:
         reindex(tx, session_id)
