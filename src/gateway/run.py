@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway import status
 from gateway.contract_shims import ContractRunner, boundary_db, end_expired
 from gateway.people import take_role_notice
-from gateway.process import adapter_factory, shared_settings
+from gateway.process import adapter_factory
 from gateway.process.config_loader import config_of_home
 from gateway.process.health import HealthEndpoints
+from gateway.process.nodes import join_nodes
 from gateway.process.service import GatewayService
 from gateway.session import SessionStore
 from hermes_conversation import boundary_delivery
@@ -77,7 +78,7 @@ class GatewayRunner(ContractRunner):
         if db is None:
             raise StoreUnavailableError("The gateway requires a session store.")
         if not db.engine.database.is_file:
-            await asyncio.to_thread(shared_settings.join, db)
+            await asyncio.to_thread(join_nodes, db)
         self._running = True
         settings = ConfigFile.of_home().settings()
         self._restart_drain_timeout = float(settings.get_int("gateway.drain_seconds"))

@@ -14,14 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.routing import entry_rows, routes_file
-from gateway.routing.entries import SessionEntry, expiry_reason, local_now, user_zone
-from gateway.routing.original_names import OriginalStoreNames
-from gateway.routing.session_context import (
+from gateway.inbound.prompt_format import (
     SessionContext,
     build_session_context,
     build_session_context_prompt,
 )
+from gateway.routing import entry_rows, routes_file
+from gateway.routing.entries import SessionEntry, expiry_reason, local_now, user_zone
+from gateway.routing.original_names import OriginalStoreNames
 from gateway.routing.sources import SessionSource, build_session_key, place_of
 from hermes_core.clock import SystemClock
 from hermes_core.errors import SessionNotFoundError

@@ -34,10 +34,9 @@ from acp.schema import (
 from acp import PROTOCOL_VERSION, RequestError, run_agent
 from hermes_acp.daemon_link import DaemonLink
 from hermes_acp.editor_session import Editor, EditorSession, SessionRequest
-from hermes_acp.mcp_servers import servers_json
 from hermes_acp.prompt_content import INVALID_PARAMS, invalid, parse_prompt
 from hermes_acp.prompt_turn import INTERNAL_ERROR
-from hermes_acp.session_options import MODE_OPTION, MODEL_OPTION, mode_state
+from hermes_acp.session_options import MODE_OPTION, MODEL_OPTION, mode_state, servers_json
 from hermes_core import __version__
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
@@ -54,8 +53,8 @@ if TYPE_CHECKING:
     from acp.interfaces import Client
     from acp.schema import ClientCapabilities, PromptResponse
 
-    from hermes_acp.mcp_servers import EditorMcpServer
     from hermes_acp.prompt_content import PromptBlock
+    from hermes_acp.session_options import EditorMcpServer
     from tui_gateway.protocol import OpenedState
 
     T = TypeVar("T")

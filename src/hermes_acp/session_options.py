@@ -1,23 +1,32 @@
-"""The permission mode and the model of a conversation, as editors show and change them."""
+"""What editors choose for a conversation: permission mode, model, MCP servers."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from acp.schema import (
+    HttpMcpServer,
+    McpServerStdio,
     SessionConfigOptionSelect,
     SessionConfigSelectOption,
     SessionMode,
     SessionModeState,
 )
 
+from hermes_acp.prompt_content import invalid
 from hermes_agent.permissions.approvals import MODES
 from hermes_conversation.slash_commands import MODE_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from acp.schema import AcpMcpServer, SseMcpServer
+
+    from hermes_core.json_values import JsonObject
     from tui_gateway.summaries import ModelSummary
+
+    EditorMcpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 MODE_OPTION: Final = "mode"
 MODEL_OPTION: Final = "model"
@@ -60,3 +69,22 @@ def config_options(
 def shown_name(model: ModelSummary) -> str:
     """The name of a model without the URL of its server."""
     return model.name.rpartition("#")[2]
+
+
+def servers_json(servers: Sequence[EditorMcpServer] | None) -> str:
+    """The servers as the daemon reads them; empty for none."""
+    return json.dumps([_server(server) for server in servers]) if servers else ""
+
+
+def _server(server: EditorMcpServer) -> JsonObject:
+    if isinstance(server, McpServerStdio):
+        return {
+            "name": server.name,
+            "command": server.command,
+            "args": list(server.args),
+            "env": {variable.name: variable.value for variable in server.env},
+        }
+    if isinstance(server, HttpMcpServer):
+        headers: JsonObject = {header.name: header.value for header in server.headers}
+        return {"name": server.name, "url": server.url, "headers": headers}
+    raise invalid(f"The MCP server {server.name} has an unsupported transport; use stdio or HTTP.")

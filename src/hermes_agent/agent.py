@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
-    from hermes_agent.context.compaction import Compacted
+    from hermes_agent.context.compaction import CompactionResult
     from hermes_agent.context.profiles import AgentProfile
     from hermes_agent.events import Event, Reply, TurnOutcome
     from hermes_agent.messages import Message, ModelRequest
@@ -277,12 +277,12 @@ class AIAgent:
         notices, self._notices = self._notices, ()
         yield from map(Notice, notices)
 
-    def compress(self, focus: str = "") -> Compacted | Failed:
+    def compress(self, focus: str = "") -> CompactionResult | Failed:
         """Summarize older messages to free up context."""
         self._cancel = Cancel()  # that of the last turn may have been requested
         return self._compress(focus, "manual")
 
-    def _compress(self, focus: str = "", trigger: str = "auto") -> Compacted | Failed:
+    def _compress(self, focus: str = "", trigger: str = "auto") -> CompactionResult | Failed:
         """Summarize as part of a turn, with its cancellation."""
         self._apply_profile()
         self._announce(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from hermes_agent.context.prepared import PreparedMessages
+from hermes_agent.context.prepared_messages import PreparedMessages
 from hermes_agent.context.repair import missing_results, repaired
 from hermes_state.messages import history_version
 from hermes_state.messages.rows import DELETED_TEXT, as_turn

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Guard = Callable[[str, JsonObject, ToolContext], str | None]
     from collections.abc import Mapping
 
-    from hermes_agent.mcp.server_pool import McpOffers
+    from hermes_agent.mcp.server_pool import McpToolCatalog
 
 log = logging.getLogger(__name__)
 
@@ -301,11 +301,11 @@ def tool_items(tools: Iterable[Tool], plugins: Mapping[str, str]) -> list[ToolIt
     ]
 
 
-def server_tool_items(catalog: McpOffers) -> list[ToolItem]:
+def server_tool_items(catalog: McpToolCatalog) -> list[ToolItem]:
     """List items of the tools of MCP servers."""
     items = [
-        ToolItem(offer.name, _line(offer.description), f"mcp {offer.name.partition('/')[0]}")
-        for offer in catalog.offers
+        ToolItem(tool.name, _line(tool.description), f"mcp {tool.name.partition('/')[0]}")
+        for tool in catalog.tools
     ]
     return items + [
         ToolItem("", "", f"mcp {name}", text) for name, text in catalog.problems.items()

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.answer_problems import ProblemNotice
-    from hermes_agent.context.prepared import PreparedMessages
+    from hermes_agent.context.prepared_messages import PreparedMessages
     from hermes_agent.context.window import ContextWindow
     from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import Event

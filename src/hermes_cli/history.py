@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_cli.output import TableColumn
-from hermes_conversation.latest import latest_session_in
+from hermes_conversation.latest_session import latest_session_in
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.probe import may_be_set

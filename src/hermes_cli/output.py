@@ -19,7 +19,7 @@ from hermes_core.terminal_text import clean, fit, one_line, pad, width, wrap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-GAP = "  "
+COLUMN_GAP = "  "
 YES_ANSWERS = frozenset({"y", "yes"})
 NO_ANSWERS = frozenset({"n", "no"})
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -151,7 +151,7 @@ class CommandOutput:
         lines = [(one_line(name), one_line(value)) for name, value in pairs]
         indent = max((width(name) for name, _ in lines), default=0)
         for name, value in lines:
-            _print(self.paint(pad(name, indent), "dim") + GAP + value)
+            _print(self.paint(pad(name, indent), "dim") + COLUMN_GAP + value)
 
     def paint(self, text: str, style: str) -> str:
         """Return *text* in *style* if output is coloured; *text* must be clean.
@@ -196,7 +196,7 @@ class CommandOutput:
             if index != shown[-1] or column.right:
                 text = pad(text, widths[index], right=column.right)
             pieces.append(self.paint(text, style or column.style))
-        return GAP.join(pieces)
+        return COLUMN_GAP.join(pieces)
 
 
 @contextlib.contextmanager
@@ -232,7 +232,9 @@ def _layout(
         shown.remove(index)
     for index in shown:
         if columns[index].flexible:
-            excess = sum(widths[each] for each in shown) + len(GAP) * (len(shown) - 1) - available
+            excess = (
+                sum(widths[each] for each in shown) + len(COLUMN_GAP) * (len(shown) - 1) - available
+            )
             widths[index] = max(
                 widths[index] - max(excess, 0), min(columns[index].least, widths[index])
             )
@@ -247,7 +249,7 @@ def _min_total_width(
         min(widths[index], columns[index].least) if columns[index].flexible else widths[index]
         for index in shown
     )
-    return sum(least) + len(GAP) * (len(shown) - 1)
+    return sum(least) + len(COLUMN_GAP) * (len(shown) - 1)
 
 
 def _color_code(color: str) -> str:

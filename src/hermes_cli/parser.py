@@ -239,8 +239,11 @@ def build_parser(
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     commands = parser.add_subparsers(
-        title="commands", metavar="COMMAND", required=True, dest=QUESTION_DEST
+        title="commands", metavar="COMMAND", required=command is not None, dest=QUESTION_DEST
     )
+    if command is None:  # an unknown option is reported first
+        text = "the following arguments are required: COMMAND"
+        parser.set_defaults(run=lambda *_: parser.error(text))
     named = [each for each in COMMANDS if each.name == command]
     for each in named if named and is_alone else COMMANDS:
         child = add_command(commands, each.name, each.help)

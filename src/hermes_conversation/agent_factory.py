@@ -35,9 +35,7 @@ from hermes_agent.turn_deadline import TurnLimits
 from hermes_conversation import shell_hooks
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
-from hermes_conversation.job_list import PersonsJobs
-from hermes_conversation.plugin_conversation import offer_to_plugins
-from hermes_conversation.plugin_middleware import turn_plugins
+from hermes_conversation.plugin_turns import offer_to_plugins, turn_plugins
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
     folder_of_role,
@@ -48,7 +46,7 @@ from hermes_conversation.role_limits import (
     schedule_review,
     tools_of_role,
 )
-from hermes_conversation.scheduled_jobs import chat_requester, local_requester
+from hermes_conversation.scheduled_jobs import PersonsJobs, chat_requester, local_requester
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set

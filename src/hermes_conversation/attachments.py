@@ -19,7 +19,7 @@ DATA_URL: Final = re.compile(r"data:(?P<kind>[\w/+.-]+);base64,(?P<data>.+)", re
 IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-ATTACHED: Final = "[Attached "  # begins the part of a message that is an attached text
+ATTACHED_PREFIX: Final = "[Attached "  # begins the part of a message that is an attached text
 TAIL_BYTES: Final = 4096  # some programs write notes after the end of a picture
 
 
@@ -31,7 +31,7 @@ class AttachedText(NamedTuple):
 
     def part(self) -> TextPart:
         """The text as a part of a message."""
-        return {"type": "text", "text": f"{ATTACHED}{self.label}]\n{self.text}"}
+        return {"type": "text", "text": f"{ATTACHED_PREFIX}{self.label}]\n{self.text}"}
 
 
 class TextPart(TypedDict):
@@ -128,8 +128,8 @@ def text_of(content: Any) -> str:
 def label_of(text: str) -> str:
     """What an attached text is, from its first line; empty for other texts."""
     first = text.partition("\n")[0]
-    is_attached = first.startswith(ATTACHED) and first.endswith("]")
-    return first[len(ATTACHED) : -1] if is_attached else ""
+    is_attached = first.startswith(ATTACHED_PREFIX) and first.endswith("]")
+    return first[len(ATTACHED_PREFIX) : -1] if is_attached else ""
 
 
 def pictures_of(content: Any) -> list[Picture]:

@@ -28,7 +28,7 @@ from hermes_conversation.file_history import FileHistory
 from hermes_conversation.file_index import FileIndex
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.input_lines import run_shell_line
-from hermes_conversation.mentions import Mentioned, MentionReader
+from hermes_conversation.mentions import MentionReader, MentionResult
 from hermes_conversation.title_writer import TitleWriter
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.agent import AIAgent
-    from hermes_agent.context.compaction import Compacted
+    from hermes_agent.context.compaction import CompactionResult
     from hermes_agent.events import Event
     from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.memory.files import MemoryFiles
@@ -165,11 +165,11 @@ class Conversation:
             self.db.set_session_title(self.session_id, self._title)
             self._title = ""
 
-    def _mentioned(self, text: str) -> Mentioned:
+    def _mentioned(self, text: str) -> MentionResult:
         """The files that a prompt mentions, as far as the role of the conversation may read."""
         role, cwd, is_hidden = self._options.role, self.agent.cwd, self._bundle.approvals.is_hidden
         if "@" not in text or not may(role, Right.FILES):
-            return Mentioned()
+            return MentionResult()
         is_free = may(role, Right.ALL_FILES)
         reader = MentionReader(
             cwd,
@@ -467,7 +467,7 @@ class Conversation:
         self._require()
         return export.save(self.db, self.session_id, self.agent.cwd, path)
 
-    def compress(self, focus: str = "") -> Compacted:
+    def compress(self, focus: str = "") -> CompactionResult:
         """Summarize older messages to free up context."""
         self._require_open()
         self.agent.history_was_changed()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.archive import CheckpointArchive
 from hermes_agent.checkpoints.git_process import find_git
 from hermes_agent.checkpoints.records import TURN
 from hermes_agent.checkpoints.restore import FileRestore, diff_of
-from hermes_agent.permissions.workspace_writes import write_problem
+from hermes_agent.permissions.file_access import FileAccess
+from hermes_agent.permissions.file_writes import write_findings
+from hermes_agent.permissions.path_zones import PathContext
+from hermes_agent.permissions.verdicts import Level
 from hermes_core.errors import UsageError
+from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from hermes_agent.checkpoints.records import Checkpoint
     from hermes_agent.checkpoints.restore import PlannedPath, ReviewPath
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     RecordFilter = Callable[[Checkpoint], bool]
 
 NO_CHANGES = "This conversation has not changed any files."
+NEEDS_APPROVAL: Final = "{reason}; restore it in a terminal with `hermes checkpoints restore`"
 
 
 class FolderCheckpoints(NamedTuple):
@@ -205,3 +211,22 @@ def select_records(
         ]
         if records:
             yield FolderCheckpoints(store, records)
+
+
+def write_problem(path: Path, folder: Path) -> str:
+    """Why a file of a working folder is not written unasked; empty if it is.
+
+    The rules are those of the mode `workspace`, without what a person has allowed.
+    """
+    context = PathContext(
+        home=Path.home(),
+        hermes_home=hermes_home(),
+        free=(folder,),
+        bases=(folder,),
+        own_pid=os.getpid(),
+    )
+    if FileAccess(context.hermes_home, context.home).is_hidden(path, folder):
+        return NEEDS_APPROVAL.format(reason="belongs to Hermes or holds credentials")
+    findings = (each for each in write_findings(str(path), context) if each.level >= Level.RISK)
+    finding = next(findings, None)
+    return "" if finding is None else NEEDS_APPROVAL.format(reason=finding.reason)

@@ -23,7 +23,7 @@ MAX_FILES: Final = 200_000
 MAX_LIST_SECONDS: Final = 5.0
 MAX_SEARCH_SECONDS: Final = 1.0
 FRESH_SECONDS: Final = 10.0
-SLICE: Final = 2_000  # paths between two pauses, in which other threads run
+PATHS_PER_SLICE: Final = 2_000  # paths between two pauses, in which other threads run
 SKIPPED_FOLDERS: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 
 
@@ -54,8 +54,8 @@ class FileIndex:
         pattern = _pattern(word)
         deadline = time.monotonic() + MAX_SEARCH_SECONDS
         paths = self._fresh_paths()
-        for start in range(0, len(paths), SLICE):
-            matching = filter(pattern.search, paths[start : start + SLICE])
+        for start in range(0, len(paths), PATHS_PER_SLICE):
+            matching = filter(pattern.search, paths[start : start + PATHS_PER_SLICE])
             found += [RankedPath(_rank(word, path), path) for path in matching]
             if time.monotonic() > deadline:
                 break

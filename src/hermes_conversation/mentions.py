@@ -32,7 +32,7 @@ MAX_FOLDER_ENTRIES: Final = 200
 IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
-class Mentioned(NamedTuple):
+class MentionResult(NamedTuple):
     """What the mentions of a prompt attach, and what has to be said about them."""
 
     texts: tuple[AttachedText, ...] = ()
@@ -51,7 +51,7 @@ class MentionReader:
         self._pictures: list[Picture] = []
         self._notices: list[str] = []
 
-    def read(self, prompt: str) -> Mentioned:
+    def read(self, prompt: str) -> MentionResult:
         """Read what *prompt* mentions."""
         mentioned = dict(self._mentioned(prompt))
         for number, (name, path) in enumerate(mentioned.items()):
@@ -62,7 +62,7 @@ class MentionReader:
                 self._attach(name, path)
             except (UsageError, ToolError, OSError) as error:
                 self._notices.append(f"@{name} is not attached: {error}")
-        return Mentioned(tuple(self._texts), tuple(self._pictures), tuple(self._notices))
+        return MentionResult(tuple(self._texts), tuple(self._pictures), tuple(self._notices))
 
     def _mentioned(self, prompt: str) -> Iterator[tuple[str, Path]]:
         for match in MENTION.finditer(prompt):

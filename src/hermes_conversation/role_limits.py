@@ -35,7 +35,9 @@ PERSONAL_FOLDERS: Final = (
 AFFIRMATIVE_ANSWERS: Final = frozenset({"yes", "y", "ok", "okay", "👍"})
 GUEST_FOLDER: Final = "guest"
 OWNER_FOLDER: Final = "owner"
-OUTSIDE: Final = "{path} is outside of {folder}, the only folder with files in this conversation."
+OUTSIDE_TEXT: Final = (
+    "{path} is outside of {folder}, the only folder with files in this conversation."
+)
 
 
 class PrompterWithoutApprovals:
@@ -75,7 +77,7 @@ class FolderLimits:
     ) -> SandboxPolicy | None:
         """The limits of a command: it sees programs and libraries, and its own folder."""
         if not _is_inside(cwd, context.cwd):
-            raise ToolError(OUTSIDE.format(path=cwd, folder=context.cwd))
+            raise ToolError(OUTSIDE_TEXT.format(path=cwd, folder=context.cwd))
         policy = self._limits.policy(command, cwd, context, denial)
         if policy is None or not find_sandbox().is_available:
             raise ToolError("This command cannot be limited to the folder of this conversation.")
@@ -101,7 +103,7 @@ class FolderLimits:
         """The real path of a call; it lies in the working folder."""
         real = self._limits.real_path(path, context)
         if not _is_inside(real, context.cwd):
-            raise ToolError(OUTSIDE.format(path=path, folder=context.cwd))
+            raise ToolError(OUTSIDE_TEXT.format(path=path, folder=context.cwd))
         return real
 
 
@@ -141,7 +143,7 @@ def _in_folder(tool: Tool) -> Tool:
         except ToolError as error:
             return failure(str(error))
         if not _is_inside(path, context.cwd):
-            return failure(OUTSIDE.format(path=path, folder=context.cwd))
+            return failure(OUTSIDE_TEXT.format(path=path, folder=context.cwd))
         return tool.run(arguments, context)
 
     return tool._replace(run=run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from hermes_core import time_zones
 from hermes_core.config.file import ConfigFile
@@ -16,12 +16,13 @@ from hermes_state.schedules.rows import NewJob
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
+    from hermes_core.json_values import JsonObject
     from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import JobTarget, StoredSource
     from hermes_state.schedules.rows import JobKind, ScheduledJob
 
 TERMINAL: Final = "terminal"
-ME: Final = "me"  # the chat of the owner, as a target is written
+OWNER_TARGET: Final = "me"  # the chat of the owner, as a target is written
 PROGRAM_PLATFORMS: Final = frozenset({"api_server", "webhook"})
 UNNAMED_ZONE: Final = "localtime"  # of a machine without a zone name
 PREVIEW_COUNT: Final = 3
@@ -198,7 +199,7 @@ def describe_target(target: JobTarget | None) -> str:
     platform, chat_id = target.get("platform"), target.get("chat_id")
     thread_id = target.get("thread_id")
     if chat_id is None:
-        return f"{platform}:{ME}" if platform else ME
+        return f"{platform}:{OWNER_TARGET}" if platform else OWNER_TARGET
     return f"{platform}:{chat_id}" + (f"#{thread_id}" if thread_id else "")
 
 
@@ -267,3 +268,38 @@ def own_job(db: SessionDB, requester: JobRequester, text: str) -> ScheduledJob:
     if job is None or (job.platform, job.user_id) != requester.person:
         raise UsageError(f"No reminder {text!r}. /remind list shows their numbers.")
     return job
+
+
+class PersonsJobs:
+    """The jobs of one person."""
+
+    def __init__(self, db: SessionDB, requester: JobRequester) -> None:
+        self._db = db
+        self._requester = requester
+
+    def add(self, kind: str, schedule: str, prompt: str) -> JsonObject:
+        """Store a reminder or a job; what was stored."""
+        request = JobRequest(schedule, prompt, kind=cast("JobKind", kind))
+        return _facts(create_job(self._db, self._requester, request))
+
+    def list(self) -> list[JsonObject]:
+        """The jobs of the person."""
+        return [_facts(job) for job in self._db.schedules.of_person(*self._requester.person)]
+
+    def remove(self, job_id: int) -> JsonObject:
+        """Delete a job of the person."""
+        job = own_job(self._db, self._requester, str(job_id))
+        self._db.schedules.remove(job.job_id)
+        return _facts(job)
+
+
+def _facts(job: ScheduledJob) -> JsonObject:
+    zone = zone_named(job.zone)
+    return {
+        "number": job.job_id,
+        "kind": job.kind,
+        "schedule": job.schedule,
+        "next": local_text(job.next_at, zone),
+        "state": job.state,
+        "text": job.prompt,
+    }

@@ -17,13 +17,10 @@ from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_agent.tools.todo import format_items
 from hermes_conversation import file_commands, scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
-from hermes_conversation.context_report import context_report
-from hermes_conversation.copied_text import text_to_copy
 from hermes_conversation.handoff import hand_off
-from hermes_conversation.model_list import list_models
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_conversation.prompt_commands import commands_in_files
-from hermes_conversation.usage_line import usage_line
+from hermes_conversation.slash_output import context_report, list_models, text_to_copy, usage_line
 from hermes_core import human_format, roles
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
@@ -43,7 +40,7 @@ MODE_HELP: Final = {
     "workspace": "writes in the working folder; risky actions need approval",
     "full": "no limits except for commands that are never allowed",
 }
-BRANCHED: Final = "Switched to a new branch: {}"
+BRANCHED_TEXT: Final = "Switched to a new branch: {}"
 INIT_PROMPT: Final = (
     "Look at this folder and write a file AGENTS.md for agents that work here: what the project "
     "is; the exact commands to set it up, build, test and run it; how the code is organized; rules "
@@ -166,7 +163,7 @@ def _retry(conversation: Conversation, _words: str) -> CommandOutcome:
 
 
 def _branch(conversation: Conversation, words: str) -> CommandOutcome:
-    return CommandOutcome(BRANCHED.format(conversation.branch(words)))
+    return CommandOutcome(BRANCHED_TEXT.format(conversation.branch(words)))
 
 
 def _compress(conversation: Conversation, words: str) -> CommandOutcome:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Entropy = Callable[[int], bytes]
 
-UID_BYTES = 16
 UID_CHARACTERS = 32
 SESSION_ID = r"[0-9]{8}_[0-9]{6}_[0-9a-f]{6}"
 

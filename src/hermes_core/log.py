@@ -60,7 +60,7 @@ class LoggingFinder:
         others = (each for each in sys.meta_path if each is not self and hasattr(each, "find_spec"))
         spec = next(filter(None, (each.find_spec(name, path, target) for each in others)), None)
         if spec is not None:
-            spec.loader = cast("Any", LoaderWithEnd(spec.loader, self._end))
+            spec.loader = cast("Any", NotifyingLoader(spec.loader, self._end))
         return spec
 
     def _end(self, module: ModuleType) -> None:
@@ -71,7 +71,7 @@ class LoggingFinder:
             module.install()
 
 
-class LoaderWithEnd:
+class NotifyingLoader:
     """Loads a module as another loader does, then calls *end*."""
 
     def __init__(self, loader: Any, end: Callable[[ModuleType], None]) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from hermes_core.errors import UsageError
-from hermes_dashboard.analytics.analysis import Analysis
+from hermes_dashboard.analytics.analysis import Analysis, ToolErrorCounts
 from hermes_dashboard.health_checks import HealthChecks
-from hermes_dashboard.tool_errors import ToolErrorCounts
 from hermes_dashboard.workspaces import Workspaces
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, get_args
 
 import orjson
 from fastapi.exceptions import RequestValidationError
+from pydantic_core.core_schema import ErrorType
 from starlette.responses import JSONResponse
 
 from hermes_core.command_name import with_command_name
@@ -20,16 +21,15 @@ from hermes_core.errors import (
     UsageError,
 )
 from hermes_core.isolate import Failure, attempt_async
-from hermes_dashboard.validation_messages import message_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fastapi import FastAPI
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from hermes_dashboard.validation_messages import InvalidValue
+    from hermes_core.json_values import JsonObject
 
 # The first matching class applies.
 STATUS_BY_ERROR: Final = (
@@ -41,6 +41,42 @@ STATUS_BY_ERROR: Final = (
     (HermesError, 500),
 )
 INTERNAL_ERROR: Final = "Internal error. See logs/hermes.log in the Hermes folder for details."
+REQUIRED_TEXT: Final = "A value is required."
+INTEGER_TEXT: Final = "Must be a whole number."
+NUMBER_TEXT: Final = "Must be a number."
+BOOLEAN_TEXT: Final = "Must be true or false."
+OTHER_TEXT: Final = "This value is not valid."
+# The kinds of problems whose messages are pydantic's; those of Hermes have plain ones.
+FOREIGN_KINDS: Final = frozenset(get_args(ErrorType))
+# By the kind of the problem; braces are what it is limited to.
+TEXT_BY_KIND: Final[Mapping[str, str]] = {
+    "missing": REQUIRED_TEXT,
+    "string_too_short": "At least {min_length:,} characters.",
+    "string_too_long": "At most {max_length:,} characters.",
+    "string_type": "Must be text.",
+    "string_pattern_mismatch": "This value does not have the right format.",
+    "string_unicode": "Contains characters that cannot be stored.",
+    "too_short": "At least {min_length:,} entries.",
+    "too_long": "At most {max_length:,} entries.",
+    "list_type": "Must be a list.",
+    "greater_than": "Must be more than {gt:,}.",
+    "greater_than_equal": "Must be at least {ge:,}.",
+    "less_than": "Must be less than {lt:,}.",
+    "less_than_equal": "Must be at most {le:,}.",
+    "int_type": INTEGER_TEXT,
+    "int_parsing": INTEGER_TEXT,
+    "int_parsing_size": INTEGER_TEXT,
+    "int_from_float": INTEGER_TEXT,
+    "float_type": NUMBER_TEXT,
+    "float_parsing": NUMBER_TEXT,
+    "finite_number": NUMBER_TEXT,
+    "bool_type": BOOLEAN_TEXT,
+    "bool_parsing": BOOLEAN_TEXT,
+    "literal_error": "Must be {expected}.",
+    "enum": "Must be {expected}.",
+    "extra_forbidden": "This field does not exist.",
+    "json_invalid": "The request is not valid JSON.",
+}
 
 
 class PlainJson(JSONResponse):
@@ -112,3 +148,22 @@ async def _validation_problem(_request: Request, error: Exception) -> PlainJson:
         {"type": each["type"], "loc": each["loc"], "msg": message_of(each)} for each in details
     ]
     return PlainJson({"detail": found}, 422)
+
+
+class InvalidValue(TypedDict):
+    """A problem as pydantic reports it."""
+
+    type: str
+    loc: tuple[int | str, ...]
+    msg: str
+    ctx: NotRequired[JsonObject]  # what the value is limited to
+
+
+def message_of(problem: InvalidValue) -> str:
+    """What is wrong with a value."""
+    kind, limits = problem["type"], problem.get("ctx") or {}
+    if kind == "string_too_short" and limits.get("min_length") == 1:
+        return REQUIRED_TEXT
+    if kind not in FOREIGN_KINDS:
+        return problem["msg"]
+    return TEXT_BY_KIND.get(kind, OTHER_TEXT).format(**limits)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
-from hermes_dashboard.kept_value import KeptValue
+from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.model_readiness import problem_of, usable_model
 from hermes_dashboard.models.system import Checked
 
@@ -25,7 +25,7 @@ OK: Final = "ok"
 WARN: Final = "warn"
 FAIL: Final = "fail"
 MIN_FREE_BYTES: Final = 1024**3
-GIGA: Final = 1024**3
+GIGABYTE: Final = 1024**3
 KEEP_SECONDS: Final = 10.0
 
 
@@ -38,7 +38,7 @@ class HealthChecks:
 
     def __init__(self, context: DashboardContext) -> None:
         self._context = context
-        self._of_configuration = KeptValue(
+        self._of_configuration = CachedValue(
             lambda: _run_checks(context, CONFIGURATION_CHECKS), KEEP_SECONDS
         )
 
@@ -97,7 +97,7 @@ def _analytics(context: DashboardContext) -> CheckResult:
 
 def _disk(context: DashboardContext) -> CheckResult:
     free = shutil.disk_usage(context.home).free
-    text = f"{free / GIGA:.1f} GB free"
+    text = f"{free / GIGABYTE:.1f} GB free"
     return (OK, text) if free >= MIN_FREE_BYTES else (WARN, f"only {text}; free up disk space")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PACKAGE: Final = Path(__file__).resolve().parent
 ROOT: Final = PACKAGE.parent.parent
 BUILD_SCRIPT: Final = ROOT / "tools" / "set_up_page.py"
-INDEX: Final = "index.html"
+INDEX_FILE: Final = "index.html"
 NONCE_PLACEHOLDER: Final = "__NONCE__"
 IMMUTABLE_CACHE: Final = "public, max-age=31536000, immutable"
 ENCODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
@@ -49,17 +49,17 @@ class Page(NamedTuple):
     def locate(cls) -> Self:
         """The page inside an installed package, else `web/dist` of the checkout."""
         packaged = PACKAGE / "page"
-        return cls(packaged if (packaged / INDEX).is_file() else ROOT / "web" / "dist")
+        return cls(packaged if (packaged / INDEX_FILE).is_file() else ROOT / "web" / "dist")
 
     @property
     def is_built(self) -> bool:
         """Whether the page is built."""
-        return (self.folder / INDEX).is_file()
+        return (self.folder / INDEX_FILE).is_file()
 
     def response(self, path: str, scope: Scope) -> Response:
         """A file of the page, or `index.html` for every other path (client-side routing)."""
         file = resolve_inside(self.folder, path) if path else None
-        if file is not None and file.name != INDEX:
+        if file is not None and file.name != INDEX_FILE:
             return self._file(file, scope, is_immutable=path.startswith("assets/"))
         if path == "assets" or path.startswith("assets/"):
             return PlainTextResponse("File not found.", 404)
@@ -69,7 +69,7 @@ class Page(NamedTuple):
         headers = {"Cache-Control": "no-store"}
         if not self.is_built:
             return HTMLResponse(NOT_BUILT, headers=headers)
-        text = (self.folder / INDEX).read_text("utf-8")
+        text = (self.folder / INDEX_FILE).read_text("utf-8")
         return HTMLResponse(text.replace(NONCE_PLACEHOLDER, scope[NONCE]), headers=headers)
 
     def _file(self, path: Path, scope: Scope, *, is_immutable: bool) -> Response:

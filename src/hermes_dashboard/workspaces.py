@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import UsageError
 from hermes_core.paths import private_folder
-from hermes_dashboard.kept_value import KeptValue
+from hermes_dashboard.caches import CachedValue
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
@@ -36,7 +36,7 @@ class Workspaces:
     def __init__(self, hermes_home: Path, start_folder: Path) -> None:
         self._hermes_home = hermes_home.resolve()
         self._start_folder = start_folder
-        self._recent: KeptValue[list[str]] | None = None
+        self._recent: CachedValue[list[str]] | None = None
 
     def default(self) -> Path:
         """Where the dashboard was started; a folder of its own if that is not allowed."""
@@ -78,7 +78,7 @@ class Workspaces:
     def recent(self, db: SessionDB) -> list[str]:
         """Folders of recent conversations, latest first; at most some seconds old."""
         if self._recent is None:
-            self._recent = KeptValue(lambda: self._find_recent(db), KEEP_SECONDS)
+            self._recent = CachedValue(lambda: self._find_recent(db), KEEP_SECONDS)
         return self._recent.get()
 
     def _find_recent(self, db: SessionDB) -> list[str]:

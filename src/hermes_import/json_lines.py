@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 1 << 17  # fits into the cache of a processor
 HEAD_BYTES: Final = 256
-NOTHING: Final = re.compile(rb"(?!)")
+NEVER_MATCHING: Final = re.compile(rb"(?!)")
 HEAD_KEY: Final = "head"  # of the digest in the state of a unit
 ZSTD_SUFFIX: Final = ".zst"
 GZIP_SUFFIX: Final = ".gz"
@@ -108,7 +108,7 @@ class JsonLines:
 
     def raw(self, skipped: re.Pattern[bytes] | None = None) -> Iterator[Line]:
         """The lines without their ends, except empty ones and those that match *skipped*."""
-        rest, is_skipped = LongLine(), (skipped or NOTHING).match
+        rest, is_skipped = LongLine(), (skipped or NEVER_MATCHING).match
         with open_bytes(self._path) as file:
             file.seek(self.position)
             while chunk := file.read(CHUNK_BYTES):

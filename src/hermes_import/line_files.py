@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 MESSAGES_PER_PART: Final = 500
 BYTES_PER_PART: Final = 1 << 23
-DAMAGED: Final = "(damaged)"
+DAMAGED_RECORD: Final = "(damaged)"
 # What a field of the wrong type causes.
 UNEXPECTED: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 ENDINGS: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -161,7 +161,7 @@ class LineReading:
                 read_record(record)
             except UNEXPECTED as error:
                 log.warning("record unreadable: %s: %r", path_text(self.unit.path), error)
-                self.unknown[DAMAGED] += 1
+                self.unknown[DAMAGED_RECORD] += 1
             del record
             if len(self.messages) >= MESSAGES_PER_PART or size >= BYTES_PER_PART:
                 size = 0

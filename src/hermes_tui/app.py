@@ -17,7 +17,6 @@ from hermes_conversation.input_lines import memory_note, shell_command
 from hermes_core import clipboard
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
-from hermes_tui.attention import DEFAULT_SETTINGS, Attention
 from hermes_tui.commands import TuiCommands
 from hermes_tui.completer import Completer
 from hermes_tui.completion_menu import CompletionMenu
@@ -27,6 +26,7 @@ from hermes_tui.event_view import EventView
 from hermes_tui.external_editor import edit_text
 from hermes_tui.messages import NoticeLine
 from hermes_tui.no_color import remove_colors
+from hermes_tui.notifications import DEFAULT_SETTINGS, TurnNotifier
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
 from hermes_tui.submission import Submission
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from textual.widgets import TextArea
     from textual.worker import Worker
 
-    from hermes_tui.attention import NotificationSettings
     from hermes_tui.conversation import ConversationClient
     from hermes_tui.input_history import InputHistory
+    from hermes_tui.notifications import NotificationSettings
     from tui_gateway.protocol import ClientEvent
 
 REPEAT_SECONDS: Final = 2.0
@@ -109,7 +109,7 @@ class HermesApp(App[None]):
         self.trust_review = TrustReview(self)
         self._is_busy = False
         self._stopped_at = 0.0
-        self._attention = Attention(self, notification)
+        self._attention = TurnNotifier(self, notification)
         self.theme = THEMES.get(theme, DARK)
         if self.no_color:
             remove_colors(self)

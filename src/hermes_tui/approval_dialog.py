@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
 ANSWER_KEYS: Final = frozenset({"o", "s", "d", "r", "e", "enter"})  # always has none
-READY: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc denies"
+KEY_HELP: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc denies"
 DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$accent"}
 FRAME_ROWS: Final = 4  # the border and the margin of the command
 MIN_COMMAND_ROWS: Final = 3
@@ -201,7 +201,7 @@ class ApprovalDialog(QuestionDialog):
             action = "deny" if self._edited == "reason" else "use this rule"
             text = self._problem or f"Enter: {action} · Esc: back"
         else:
-            text = READY if self._delay.is_over else TOO_EARLY
+            text = KEY_HELP if self._delay.is_over else TOO_EARLY
         self.query_one(".keys", Static).update(Content(text))
 
     def _draw_rule(self) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 8
 LABEL_SHARE: Final = 0.4  # of the width at least, if a detail is beside it
-MARK: Final = "❯ "  # noqa: RUF001 - also visible without colors
+SELECTION_MARK: Final = "❯ "  # noqa: RUF001 - also visible without colors
 
 
 class MenuItem(NamedTuple):
@@ -107,15 +107,15 @@ class CompletionMenu(Static):
         for number, item in enumerate(visible, self._first):
             is_selected = number == self._index
             label = pad(fit(one_line(item.label), label_columns), label_columns)
-            line = f"{MARK if is_selected else '  '}{label}"
+            line = f"{SELECTION_MARK if is_selected else '  '}{label}"
             about = fit(one_line(item.detail), columns - width(line) - 2)
             padding = " " * max(0, columns - width(line) - width(about) - 2)
             style = "bold $text on $primary-muted" if is_selected else ""
             pieces.append((line, style))
             pieces.append((f"  {about}{padding}", style or "dim"))
             pieces.append("\n")
-        pieces.append((f"  {self._index + 1} of {len(self._items)}{HINT}", "dim"))
+        pieces.append((f"  {self._index + 1} of {len(self._items)}{KEY_HINT}", "dim"))
         self.update(Content.assemble(*pieces), layout=False)
 
 
-HINT: Final = "  ↑↓ select · Tab complete · Enter accept · Esc close"
+KEY_HINT: Final = "  ↑↓ select · Tab complete · Enter accept · Esc close"

@@ -2,26 +2,231 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from rich.segment import Segment
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.widgets import OptionList, SelectionList, Static
+from textual.widgets.option_list import Option
+from textual.widgets.selection_list import Selection
+
+from hermes_core import human_format
 from hermes_core.json_values import objects_in, text_in
-from hermes_tui.file_dialogs import (
-    CheckpointsDialog,
-    DiffScreen,
-    RestoreDialog,
-    RestorePreview,
-)
+from hermes_core.terminal_text import clean, fit, one_line
 from tui_gateway.protocol import parse
-from tui_gateway.summaries import CheckpointSummary
+from tui_gateway.summaries import CheckpointSummary, PlannedFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from textual.app import ComposeResult
+
     from hermes_core.json_values import JsonObject, JsonValue
     from hermes_tui.app import HermesApp
-    from hermes_tui.file_dialogs import RestoreChoice
 
     Call = Callable[..., Awaitable[JsonObject | None]]
+
+MAX_LABEL_COLUMNS: Final = 200  # the list cuts lines at its own width
+MAX_DIFF_LINES: Final = 5_000  # more take long to lay out
+STYLES: Final = {"+": "$success", "-": "$error", "@": "$accent"}
+UNDO_KEYS: Final = (
+    "Enter conversation and files · c conversation only · f files only\n"
+    "Space select · Tab scroll the diff · Esc cancel"
+)
+RESTORE_KEYS: Final = "Enter restore files · Space select · Tab scroll the diff · Esc cancel"
+
+
+def colored_diff(text: str) -> Content:
+    """A unified diff with its colors."""
+    lines = text.splitlines()
+    pieces = [(f"{clean(line)}\n", _style(line)) for line in lines[:MAX_DIFF_LINES]]
+    if len(lines) > MAX_DIFF_LINES:
+        pieces.append((f"… {len(lines) - MAX_DIFF_LINES:,} more lines\n", "$text-muted"))
+    return Content.assemble(*pieces)
+
+
+def _style(line: str) -> str:
+    if line.startswith(("diff ", "+++", "---")):
+        return "bold"
+    return STYLES.get(line[:1], "")
+
+
+class DiffScreen(ModalScreen[None]):
+    """A diff that can be scrolled."""
+
+    BINDINGS: ClassVar = [Binding("escape,q,enter", "close")]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """The diff."""
+        with Vertical(classes="dialog wide"):
+            yield Static("Changed by this conversation", classes="heading")
+            with VerticalScroll(classes="diff"):
+                yield Static(colored_diff(self._text))
+            yield Static(Content("arrows, PgUp, PgDn scroll · Esc close"), classes="keys")
+
+    def on_mount(self) -> None:
+        """Focus the diff, to scroll it."""
+        self.query_one(VerticalScroll).focus()
+
+    def action_close(self) -> None:
+        """Close the dialog."""
+        self.dismiss(None)
+
+
+class RestorePreview(NamedTuple):
+    """What a restore would change."""
+
+    files: list[PlannedFile]
+    diff: str
+
+    @classmethod
+    def read(cls, result: JsonObject) -> RestorePreview:
+        """The preview from JSON."""
+        files = [parse(PlannedFile, item) for item in objects_in(result, "files")]
+        return cls(files, text_in(result, "diff"))
+
+
+class RestoreChoice(NamedTuple):
+    """What to restore: the conversation, and which files; forced ones were changed since."""
+
+    has_conversation: bool
+    paths: tuple[str, ...] = ()
+    force: tuple[str, ...] = ()
+
+
+class FileSelection(SelectionList[int]):
+    """Files with a mark that is visible without colors: [x] or [ ]."""
+
+    def render_line(self, y: int) -> Strip:
+        """A file and its mark."""
+        strip = super().render_line(y)
+        index = self.scroll_offset.y + y
+        if index >= self.option_count:
+            return strip
+        is_selected = self.get_option_at_index(index).value in self.selected
+        _, button, _, *line = strip
+        return Strip([Segment("[x]" if is_selected else "[ ]", button.style), *line])
+
+
+class RestoreDialog(ModalScreen[RestoreChoice | None]):
+    """The files that a restore would change, its diff, and the choice."""
+
+    BINDINGS: ClassVar = [
+        Binding("escape", "cancel"),
+        Binding("enter", "accept", priority=True),
+        Binding("b", "choose(True, True)"),
+        Binding("c", "choose(True, False)"),
+        Binding("f", "choose(False, True)"),
+    ]
+
+    def __init__(self, preview: RestorePreview, *, offers_conversation: bool) -> None:
+        super().__init__()
+        self._preview = preview
+        self._offers_conversation = offers_conversation
+
+    def compose(self) -> ComposeResult:
+        """The files, the diff and the keys."""
+        count = human_format.plural(len(self._preview.files), "file")
+        with Vertical(classes="dialog wide"):
+            yield Static(Content(f"Restoring would change {count}"), classes="heading")
+            yield FileSelection(*self._selections(), compact=True)
+            with VerticalScroll(classes="diff"):
+                yield Static(colored_diff(self._preview.diff))
+            keys = UNDO_KEYS if self._offers_conversation else RESTORE_KEYS
+            yield Static(Content(keys), classes="keys")
+
+    def _selections(self) -> list[Selection[int]]:
+        """Files that others changed since are selected by the user only."""
+        return [
+            Selection(
+                Content(fit(one_line(_label(file)), MAX_LABEL_COLUMNS)),
+                index,
+                initial_state=not file.problem,
+                disabled=bool(file.problem) and not file.may_force,
+            )
+            for index, file in enumerate(self._preview.files)
+        ]
+
+    def on_mount(self) -> None:
+        """Focus the files."""
+        self.query_one(SelectionList).focus()
+
+    def action_accept(self) -> None:
+        """Restore the selected files, and the conversation if it is offered."""
+        self.action_choose(self._offers_conversation, True)
+
+    def action_choose(self, has_conversation: bool, has_files: bool) -> None:
+        """Close with the choice."""
+        if has_conversation and not self._offers_conversation:
+            return
+        chosen = self.query_one(SelectionList).selected if has_files else []
+        files = [self._preview.files[index] for index in chosen]
+        if not has_conversation and not files:
+            self.notify("No file is selected.")
+            return
+        paths = tuple(file.path for file in files if not file.problem)
+        force = tuple(file.path for file in files if file.problem)
+        self.dismiss(RestoreChoice(has_conversation, paths, force))
+
+    def action_cancel(self) -> None:
+        """Restore nothing."""
+        self.dismiss(None)
+
+
+def _label(file: PlannedFile) -> str:
+    problem = f"; {file.problem}" if file.problem else ""
+    return clean(f"{file.path} ({file.change} by the agent{problem})")
+
+
+class CheckpointsDialog(ModalScreen[int]):
+    """The checkpoints of the conversation; returns the number of one to restore, or 0."""
+
+    BINDINGS: ClassVar = [Binding("escape", "cancel")]
+
+    def __init__(self, checkpoints: list[CheckpointSummary]) -> None:
+        super().__init__()
+        self._checkpoints = checkpoints
+
+    def compose(self) -> ComposeResult:
+        """The list, newest first."""
+        now = time.time()
+        with Vertical(classes="dialog wide"):
+            yield Static("Restore the files of which turn?", classes="heading")
+            yield OptionList(
+                *(
+                    Option(Content(fit(_line(each, now), MAX_LABEL_COLUMNS)))
+                    for each in self._checkpoints
+                ),
+                compact=True,
+            )
+            yield Static(Content("Enter show and restore · Esc cancel"), classes="keys")
+
+    def on_mount(self) -> None:
+        """Focus the list."""
+        self.query_one(OptionList).focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Show this checkpoint."""
+        self.dismiss(self._checkpoints[event.option_index].number)
+
+    def action_cancel(self) -> None:
+        """Close the dialog."""
+        self.dismiss(0)
+
+
+def _line(checkpoint: CheckpointSummary, now: float) -> str:
+    files = human_format.plural(checkpoint.files, "file")
+    parts = (str(checkpoint.number), human_format.ago(checkpoint.started_at, now), files)
+    return one_line(clean("  ".join((*parts, checkpoint.about))))
 
 
 class TuiFileCommands:

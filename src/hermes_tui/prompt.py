@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from hermes_core import clipboard
 from hermes_tui.input_history import InputHistory
-from hermes_tui.vim.keys import Mode, VimKeys
+from hermes_tui.vim.keys import VimKeys, VimMode
 from hermes_tui.vim.motions import clamp, line_number, line_start
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Prompt(TextArea):
     class ModeChanged(Message):
         """Vim keys: the mode is another one."""
 
-        def __init__(self, mode: Mode) -> None:
+        def __init__(self, mode: VimMode) -> None:
             super().__init__()
             self.mode = mode
 
@@ -211,7 +211,7 @@ class Prompt(TextArea):
 
     def _restart_vim_keys(self) -> None:
         """Begin in insert mode again, after a message was sent."""
-        if self._vim is not None and self._vim.mode is not Mode.INSERT:
+        if self._vim is not None and self._vim.mode is not VimMode.INSERT:
             self._vim.reset()
             self.post_message(self.ModeChanged(self._vim.mode))
 

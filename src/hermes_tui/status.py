@@ -26,7 +26,7 @@ WARNING_SHARE: Final = 0.6
 MODE_STYLES: Final = {"plan": "$accent", "full": "bold $error"}
 
 
-class Detail(Enum):
+class StatusDetail(Enum):
     """How much is shown: the first that fits into the line."""
 
     ALL = "all"
@@ -99,9 +99,9 @@ class StatusBar(Static):
 
     def _draw(self) -> None:
         columns = self.content_size.width or self.app.size.width
-        contents = (Content.assemble(*self._parts(detail)) for detail in Detail)
+        contents = (Content.assemble(*self._parts(detail)) for detail in StatusDetail)
         fitting = next((item for item in contents if item.cell_length <= columns), None)
-        content = fitting or Content.assemble(*self._parts(Detail.LEAST))
+        content = fitting or Content.assemble(*self._parts(StatusDetail.LEAST))
         # The bar is always one line high; laying out the screen again would be wasted.
         self.update(content, layout=False)
 
@@ -109,7 +109,7 @@ class StatusBar(Static):
         """Leave out what does not fit."""
         self._draw()
 
-    def _parts(self, detail: Detail) -> list[str | tuple[str, str]]:
+    def _parts(self, detail: StatusDetail) -> list[str | tuple[str, str]]:
         parts: list[str | tuple[str, str]] = []
         if self._input_mode:
             parts.append((f"{self._input_mode} · ", "bold"))
@@ -126,14 +126,14 @@ class StatusBar(Static):
         return parts
 
 
-def _info_parts(info: SessionInfo, detail: Detail) -> list[str | tuple[str, str]]:
+def _info_parts(info: SessionInfo, detail: StatusDetail) -> list[str | tuple[str, str]]:
     usage = info.usage
     cost = f" · ${usage.cost_usd:.2f}" if usage.cost_usd else ""
     mode = f"{info.mode} (no sandbox)" if info.sandbox == "none" else info.mode
     labels = [fit(one_line(info.model), MODEL_COLUMNS)]
-    if detail is not Detail.LEAST:
+    if detail is not StatusDetail.LEAST:
         labels.append(short_folder(info.cwd))
-    if detail in {Detail.ALL, Detail.WITHOUT_TOKENS}:
+    if detail in {StatusDetail.ALL, StatusDetail.WITHOUT_TOKENS}:
         labels.append(fit(one_line(info.title or info.stored_session_id), TITLE_COLUMNS))
     tokens = f"{_tokens(usage.input + usage.output)} tokens{cost} · "
     return [
@@ -141,7 +141,7 @@ def _info_parts(info: SessionInfo, detail: Detail) -> list[str | tuple[str, str]
         " · ",
         " · ".join(labels) + " · ",
         *_filled(info.context_tokens, info.window),
-        tokens if detail is Detail.ALL else "",
+        tokens if detail is StatusDetail.ALL else "",
     ]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hermes_agent.project.trust import ProjectTrust
     from hermes_tui.app import HermesApp
 
-READY: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc: ask again later"
+KEY_HELP: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc: ask again later"
 ANSWER_KEYS: Final = frozenset({"y", "n", "enter", "tab", "shift+tab", "left", "right"})
 FRAME_ROWS: Final = 4  # the border and the margin of the list
 
@@ -119,7 +119,7 @@ class TrustDialog(ModalScreen[bool]):
         )
 
     def _draw(self) -> None:
-        text = READY if self._delay.is_over else TOO_EARLY
+        text = KEY_HELP if self._delay.is_over else TOO_EARLY
         self.query_one(".keys", Static).update(Content(text))
 
 

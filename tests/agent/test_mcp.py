@@ -75,7 +75,7 @@ def working_folder(servers: McpServers, name: str = "shop") -> dict[str, str]:
 def test_tools_are_found_and_called(begin: Callable[..., McpServers], program: str) -> None:
     servers = begin(SHOP._replace(command=(sys.executable, program, "stdio")))
     catalog = servers.catalog()
-    offers = {offer.name: offer for offer in catalog.offers}
+    offers = {offer.name: offer for offer in catalog.tools}
     assert offers["shop/price"].description == "Look up what an item costs."
     assert offers["shop/price"].only_reads
     assert not offers["shop/order"].only_reads
@@ -208,7 +208,7 @@ def test_a_server_that_cannot_be_used_is_named_and_the_others_work(
     servers = begin(server, SHOP)
     catalog = servers.catalog()
     assert reason in catalog.problems["bad"]
-    assert "shop/price" in [offer.name for offer in catalog.offers]
+    assert "shop/price" in [offer.name for offer in catalog.tools]
     with pytest.raises(ToolError, match="bad"):
         servers.call("bad/price", {})
 

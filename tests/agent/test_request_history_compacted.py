@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.context.carried_facts import SUMMARY_HEADING
-from hermes_agent.context.compaction import Compacted
+from hermes_agent.context.compaction import CompactionResult
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from support.rendered_history import (
     Messages,
@@ -33,7 +33,7 @@ class Compaction:
         self.agent = scene.with_providers([provider])
         self.rendered = [rendered_turn(text, self.agent.turn(text)) for text in
                      (f"{number} {LONG}" for number in range(3))]  # fmt: skip
-        assert isinstance(self.agent.compress(), Compacted)
+        assert isinstance(self.agent.compress(), CompactionResult)
         self.summary = user_message(f"{SUMMARY_HEADING}Sum.")
 
     def ask(self, text: str) -> Messages:

@@ -134,6 +134,17 @@ def test_unsupported_parameters_are_rejected(hermes: Hermes, history: Path) -> N
     assert "No matching conversations" in hermes("sessions", "export", "--source", "nowhere").err
 
 
+@pytest.mark.parametrize("out", ["none.jsonl", "none.md", "pages/", "-"])
+def test_nothing_is_written_if_no_conversation_matches(
+    hermes: Hermes, history: Path, target_folder: Path, out: str
+) -> None:
+    result = hermes("sessions", "export", out, "--source", "nowhere")
+    assert result.code == 1
+    assert result.err == "No matching conversations.\n"
+    assert result.out == ""
+    assert list(target_folder.iterdir()) == []
+
+
 def test_without_a_history_there_is_nothing_to_export(hermes: Hermes) -> None:
     assert hermes("sessions", "export").code == 2
     assert hermes("backup").code == 2

@@ -94,7 +94,9 @@ def test_everything_of_another_home_is_taken_over(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("address", ["localhost:1234/v1", "http://[::1", "http://x/\x7f"])
+@pytest.mark.parametrize(
+    "address", ["localhost:1234/v1", "http://[::1", "http://x/\x7f", "http://"]
+)
 def test_a_model_whose_address_is_no_url_is_not_taken(
     hermes: Hermes, other: Path, address: str
 ) -> None:

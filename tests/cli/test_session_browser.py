@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from textual.widgets import Input
 
 from hermes_cli.commands.sessions.browser import row_list
-from hermes_cli.commands.sessions.browser.app import BrowserApp
+from hermes_cli.commands.sessions.browser.app import BrowserApp, Preview, preview_pieces
 from hermes_cli.commands.sessions.browser.catalogue import (
     BrowserSessions,
     MessageHit,
     RowCatalogue,
     RowEntry,
 )
-from hermes_cli.commands.sessions.browser.preview import Preview, pieces
 from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
@@ -331,7 +330,7 @@ def test_matches_are_listed_once_and_only_for_known_rows() -> None:
 
 
 def test_long_messages_are_cut_in_the_preview() -> None:
-    rendered = pieces(
+    rendered = preview_pieces(
         session_row("x"), [message_row(role="tool", content="z" * 10_000, tool_name="t")]
     )
     assert sum(len(text) for text, _style in rendered) < 1000

@@ -17,12 +17,11 @@ from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation import attachments, slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.attachments import with_attachments
-from hermes_conversation.context_report import context_rows
 from hermes_conversation.conversation import Conversation
-from hermes_conversation.copied_text import code_blocks
 from hermes_conversation.file_index import FileIndex
 from hermes_conversation.input_lines import memory_note, run_shell_line, shell_command
 from hermes_conversation.mentions import MentionReader
+from hermes_conversation.slash_output import code_blocks, context_rows
 from hermes_conversation.tool_results import report_of
 from hermes_core.errors import UsageError
 from hermes_core.roles import Role

@@ -102,13 +102,32 @@ def test_several_changes_are_confirmed_by_one_command(client: httpx.Client) -> N
     listed = client.get("/api/pending-changes").json()
     codes = [each["code"] for each in listed["items"]]
     assert listed["command"].endswith(f" hermes dashboard confirm {' '.join(codes)}")
-    refused = run_hermes("dashboard", "confirm", codes[0], "XXXXXX", "--yes")
-    assert (refused.code, ConfigFile.of_home().get(names[0])) == (2, "")
     confirmed = run_hermes("dashboard", "confirm", *codes, "--yes")
     assert confirmed.code == 0, confirmed.err
     assert confirmed.out.count(f"-> {EVIL}") == 2
     assert [ConfigFile.of_home().get(name) for name in names] == [EVIL, EVIL]
     assert client.get("/api/pending-changes").json()["command"] == ""
+
+
+def test_an_expired_code_does_not_keep_the_others_from_being_applied(client: httpx.Client) -> None:
+    names = ("llm.base_url", "web.search_url")
+    codes = [
+        client.put(f"/api/settings/{name}", json={"value": EVIL}).json()["code"] for name in names
+    ]
+    result = run_hermes("dashboard", "confirm", codes[0], "XXXXXX", codes[1], "--yes")
+    assert [ConfigFile.of_home().get(name) for name in names] == [EVIL, EVIL]
+    assert "Applied 2 of 3 changes." in result.out
+    assert "Unknown or expired code 'XXXXXX'" in result.err
+    assert result.code == 2
+
+
+def test_only_expired_codes_ask_nothing(client: httpx.Client) -> None:
+    client.put("/api/settings/llm.base_url", json={"value": EVIL})
+    result = run_hermes("dashboard", "confirm", "XXXXXX", "YYYYYY")
+    assert "Apply" not in result.out
+    assert "Unknown or expired code 'XXXXXX'" in result.err
+    assert "Unknown or expired code 'YYYYYY'" in result.err
+    assert result.code == 2
 
 
 def test_a_change_cancelled_while_the_terminal_asks_is_not_applied(

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway.inbound import budgets as budgets_module
-from gateway.inbound.budgets import Budgets, Limits, UserKey
+from gateway.inbound.budgets import Budgets, DailyLimits, UserKey
 from hermes_conversation.scheduled_jobs import (
     JobRequest,
     chat_requester,
@@ -46,7 +46,7 @@ def manual(hermes_home: Path) -> Iterator[tuple[SessionDB, ManualClock]]:
 
 
 def limited(db: SessionDB, **limits: Any) -> Budgets:
-    return Budgets(db, lambda: Limits(**limits), BERLIN)
+    return Budgets(db, lambda: DailyLimits(**limits), BERLIN)
 
 
 def test_a_persons_budget_ends_with_the_day_in_the_configured_zone(

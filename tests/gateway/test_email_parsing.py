@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from gateway.platforms.base import OutgoingMessage
 from gateway.platforms.email.addresses import parse_sender
 from gateway.platforms.email.authentication import refusal
-from gateway.platforms.email.bodies import unflow
-from gateway.platforms.email.messages import parse_mail
-from gateway.platforms.email.quotations import without_quotations, without_signature
+from gateway.platforms.email.bodies import unflow, without_quotations, without_signature
+from gateway.platforms.email.messages import ParsedMail, parse_body, parse_headers
 from gateway.platforms.email.replies import create_mail
 from gateway.platforms.email.settings import EmailSettings, MailServer
 from gateway.platforms.email.threads import MailThreads, ThreadRecord, place_hash, reply_id
@@ -37,6 +36,10 @@ FRAGMENTS = (
     b"multipart/mixed; boundary*0*=a; boundary*=b",
     b"\n--b\n", b"\n--b--\n", b"\n\n", b"<![x[", b"<p>a<div style=display:none>", b"begin 666 x\n",
 )  # fmt: skip
+
+
+def parse_mail(data: bytes, account: str) -> ParsedMail:
+    return parse_headers(data, account)._replace(body=parse_body(data))
 
 
 def mail(*lines: str, body: str = "hello") -> bytes:

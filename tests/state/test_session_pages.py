@@ -61,7 +61,7 @@ def test_a_page_reads_only_its_rows(db: SessionDB) -> None:
             columns = reader.columns
             prepared = reader.prepared
 
-            def execute(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+            def rows(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
                 queries.append((sql, tuple(values)))
                 return []
 

@@ -158,7 +158,7 @@ def test_a_page_is_read_in_the_order_of_an_index(db: SessionDB, key: str) -> Non
         class ExplainingReader:
             columns, prepared = reader.columns, reader.prepared
 
-            def execute(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+            def rows(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
                 steps.extend(row[-1] for row in reader.rows(f"EXPLAIN QUERY PLAN {sql}", values))
                 return []
 

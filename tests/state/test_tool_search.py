@@ -10,7 +10,7 @@ import pytest
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.side_file import read_meta, write_meta
-from hermes_state.search.candidates import CHUNK_ROWS, Patience
+from hermes_state.search.candidates import CHUNK_ROWS, ScanDeadline
 from hermes_state.search.tool_index import PART_BITS, SLICE_ROWS, part_numbers
 from hermes_state.store_settings import StoreSettings
 from state.foreign_files import (
@@ -53,7 +53,7 @@ def test_a_search_of_indexed_tool_text_reads_no_other_messages(db: SessionDB) ->
         db.append_message("s", "tool", f"output {number}", tool_name="shell")
     while not db.search.fill(with_tools=True):
         pass
-    patience = Patience(0)
+    patience = ScanDeadline(0)
     assert db.search_messages("missing", with_tools=True, patience=patience) == []
     assert len(db.search_messages("7", role_filter=["tool"], patience=patience)) == 1
     assert not patience.has_ended

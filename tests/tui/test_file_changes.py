@@ -8,7 +8,7 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.widgets import SelectionList
 
-from hermes_tui.file_dialogs import CheckpointsDialog, DiffScreen, RestoreDialog
+from hermes_tui.file_commands import CheckpointsDialog, DiffScreen, RestoreDialog
 from hermes_tui.prompt import Prompt
 from hermes_tui.rewind import RewindDialog
 from support.screens import (

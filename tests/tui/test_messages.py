@@ -9,9 +9,9 @@ import pytest
 from textual import events
 
 from hermes_tui.approval_dialog import ApprovalDialog
-from hermes_tui.attention import NotificationSettings
 from hermes_tui.dialogs import MIN_VISIBLE_SECONDS
 from hermes_tui.messages import AgentMessage, NoticeLine, ToolRow, UserMessage
+from hermes_tui.notifications import NotificationSettings
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
 from support.screens import (

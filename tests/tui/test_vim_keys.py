@@ -8,7 +8,7 @@ import pytest
 
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
-from hermes_tui.vim.keys import Mode, VimKeys
+from hermes_tui.vim.keys import VimKeys, VimMode
 from support.screens import is_idle, submit_and_wait, user_texts, wait_for
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ESC = "\x1b"
 def after_keys(start: str, keys: Iterable[str]) -> str:
     """The text after keys of normal mode; `|` is the cursor."""
     cursor, text, vim = start.index("|"), start.replace("|", ""), VimKeys()
-    vim.mode = Mode.NORMAL
+    vim.mode = VimMode.NORMAL
     for key in keys:
         change = vim.press("escape" if key == ESC else key, text, cursor)
         if change is not None:

@@ -41,7 +41,7 @@ class UserKey(NamedTuple):
     user_id: str
 
 
-class Limits(NamedTuple):
+class DailyLimits(NamedTuple):
     """Limits per day; 0 means no limit."""
 
     user_dollars: float = 0.0
@@ -50,7 +50,7 @@ class Limits(NamedTuple):
     all_tokens: int = 0
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def of(cls, settings: Settings) -> DailyLimits:
         """The limits in the settings."""
         return cls(
             settings.get_float("gateway.user_dollars_per_day"),
@@ -78,7 +78,9 @@ class BudgetExceededError(Exception):
 class Budgets:
     """What was used today, compared with the limits."""
 
-    def __init__(self, db: SessionDB, read_limits: Callable[[], Limits], zone: ZoneInfo) -> None:
+    def __init__(
+        self, db: SessionDB, read_limits: Callable[[], DailyLimits], zone: ZoneInfo
+    ) -> None:
         self._db = db
         self._read_limits = read_limits
         self._zone = zone
@@ -93,7 +95,7 @@ class Budgets:
         return cls(db, _configured_limits, zone)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> DailyLimits:
         """The limits; a changed one applies after a few seconds."""
         if time.monotonic() - self._read_at >= REREAD_SECONDS:
             self._read_at = time.monotonic()
@@ -171,8 +173,8 @@ class Budgets:
         return moment_of(datetime.combine(today + timedelta(days=1), midnight), self._zone)
 
 
-def _configured_limits() -> Limits:
-    return Limits.of(ConfigFile.of_home().settings())
+def _configured_limits() -> DailyLimits:
+    return DailyLimits.of(ConfigFile.of_home().settings())
 
 
 def user_key(source: SessionSource) -> UserKey:

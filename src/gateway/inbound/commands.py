@@ -175,11 +175,11 @@ class ChatCommands:
 
     def _branch(self, entry: SessionEntry, title: str, uid: str) -> CommandOutcome:
         if self._db.chats.is_marked(uid):  # done before a crash
-            return CommandOutcome(slash_commands.BRANCHED.format(entry.session_id))
+            return CommandOutcome(slash_commands.BRANCHED_TEXT.format(entry.session_id))
         self._require_idle(entry)
         self._conversations.forget(entry.session_id)
         new = self._routes.branch_session(entry.session_key, title, uid)
-        return CommandOutcome(slash_commands.BRANCHED.format((new or entry).session_id))
+        return CommandOutcome(slash_commands.BRANCHED_TEXT.format((new or entry).session_id))
 
     def _new(self, entry: SessionEntry, title: str, uid: str) -> CommandOutcome:
         if self._db.chats.is_marked(uid):  # done before a crash

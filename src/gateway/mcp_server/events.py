@@ -42,7 +42,7 @@ class EventCursor(NamedTuple):
             raise UsageError("the cursor is not one that events_poll has returned") from error
 
 
-class Events:
+class McpEvents:
     """The events of a store."""
 
     def __init__(self, db: SessionDB, tools: McpTools) -> None:

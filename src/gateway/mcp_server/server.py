@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 
 from gateway.mcp_server import models  # noqa: TC001 - the library reads annotations
 from gateway.mcp_server.callers import OWNER, McpCaller, find_caller
-from gateway.mcp_server.events import Events
+from gateway.mcp_server.events import McpEvents
 from gateway.mcp_server.tools import McpTools
 from hermes_core import __version__, uvicorn_server
 from hermes_core.errors import HermesError
@@ -55,7 +55,7 @@ class ServedTools:
         self._db = db
         self._owner_key = owner_key
         self._tools = McpTools(db)
-        self._events = Events(db, self._tools)
+        self._events = McpEvents(db, self._tools)
 
     def _caller_of(self, context: Context[Any]) -> McpCaller:
         if self._owner_key is None:

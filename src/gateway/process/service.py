@@ -26,13 +26,17 @@ from gateway.outbound.chunks import split_text
 from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
 from gateway.outbound.sent_files import ChatFiles
-from gateway.process import missing_nodes
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
 from gateway.process.live_facts import LiveFacts
+from gateway.process.nodes import (
+    answer_commands_of_missing,
+    is_answered_anywhere,
+    is_bound_to_node,
+    owners_workspace,
+)
 from gateway.process.outage_notices import OutageNotices
 from gateway.process.platform_leases import PlatformLeases
-from gateway.process.workspace import is_bound_to_node, owners_workspace
 from gateway.routing.conversation_cache import ChatDescription, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
 from gateway.schedules.run_handler import RunContext, ScheduledRunHandler
@@ -399,7 +403,7 @@ class GatewayService:
             await asyncio.to_thread(run_all, steps)
 
     def _answer_commands(self) -> None:
-        missing_nodes.answer_commands(self._db, self.inbox_workers)
+        answer_commands_of_missing(self._db, self.inbox_workers)
 
     def _maintain(self) -> None:
         run_all(
@@ -430,7 +434,7 @@ class GatewayService:
         for message in [] if is_alone else self._db.nodes.waiting_for_nodes():
             if message.platform == CRON:
                 continue  # the list of jobs shows it
-            if not message.is_oldest or missing_nodes.is_answered_anywhere(message):
+            if not message.is_oldest or is_answered_anywhere(message):
                 continue
             source = inbox_codec.decode(message.payload).source
             if source is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gateway.config import find_platform
 from gateway.outbound import direct_send
 from gateway.outbound.direct_send import Channel
-from hermes_conversation.scheduled_jobs import ME
+from hermes_conversation.scheduled_jobs import OWNER_TARGET
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -34,9 +34,9 @@ class JobTargets:
     def parse(self, text: str) -> JobTarget:
         """The target of `telegram:42`, `telegram:me`, `me`, or the name of a chat."""
         platform, _, chat = text.partition(":")
-        if text == ME:
+        if text == OWNER_TARGET:
             return {}
-        if chat == ME:
+        if chat == OWNER_TARGET:
             if find_platform(platform.lower()) is None:
                 raise UsageError(f"unknown platform {platform!r}")
             return {"platform": platform.lower()}

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     Tiers = dict[str, TierEvidence]
 
-FIELD: Final = "unannounced"
 TAKE_OVER_SECONDS: Final = 120.0  # hooks of plugins take less
 
 

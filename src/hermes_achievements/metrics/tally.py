@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.session_view import Events
 
 Days = dict[str, dict[str, int]]
-AMOUNT: Final = itemgetter(1)  # of an event
+AMOUNT_OF_EVENT: Final = itemgetter(1)  # of an event
 
 
 class Contribution(NamedTuple):
@@ -72,9 +72,11 @@ def compute_contribution(recorded: RecordedFacts, calendar: Calendar) -> Contrib
         if only_day is None:
             _add_by_day(days, name, events, calendar)
         else:
-            days.setdefault(only_day, {})[name] = sum(map(AMOUNT, events))
+            days.setdefault(only_day, {})[name] = sum(map(AMOUNT_OF_EVENT, events))
     peaks = {
-        name: max(map(AMOUNT, events)) for name, peak in PEAKS.items() if (events := peak(session))
+        name: max(map(AMOUNT_OF_EVENT, events))
+        for name, peak in PEAKS.items()
+        if (events := peak(session))
     }
     return Contribution(days, peaks, _first_appearances(session))
 

@@ -7,13 +7,15 @@ that is found then was left by a process that was killed.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import shutil
 import stat
+import time
+import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.checkpoints.commit_objects import write_commit
 from hermes_agent.checkpoints.git_process import GitProcess
 from hermes_agent.checkpoints.limits import DEFAULT_EXCLUDES
 from hermes_agent.checkpoints.records import Checkpoint
@@ -66,6 +68,8 @@ COMPARED_INDEX: Final = "compared-index"
 MAX_TOUCHED: Final = 20  # files with new times and old contents
 MAX_UNREADABLE: Final = 20  # files that git refuses before a snapshot fails
 UNPROCESSED: Final = "fatal: Unable to process path "
+COMMITTER: Final = "Hermes <hermes@localhost>"
+OBJECT_MODE: Final = 0o444
 
 
 class TreeFile(NamedTuple):
@@ -333,3 +337,28 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def write_commit(git_folder: Path, tree: str, parent: str, message: bytes) -> str:
+    """Store a commit as `git commit-tree` does, without a process; returns its ID.
+
+    An empty *parent* means none.
+    """
+    signed = f"{COMMITTER} {int(time.time())} +0000"
+    head = f"tree {tree}\n" + (f"parent {parent}\n" if parent else "")
+    head += f"author {signed}\ncommitter {signed}\n\n"
+    body = head.encode() + message
+    stored = b"commit %d\0" % len(body) + body
+    object_id = hashlib.sha1(stored, usedforsecurity=False).hexdigest()
+    _write_object(git_folder / "objects", object_id, zlib.compress(stored, 1))
+    return object_id
+
+
+def _write_object(objects: Path, object_id: str, data: bytes) -> None:
+    """Write a loose object in one step; a leftover of a killed process is named as git's."""
+    path = private_folder(objects / object_id[:2]) / object_id[2:]
+    temporary = objects / f"tmp_obj_{os.getpid()}_{object_id}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, OBJECT_MODE), "wb") as file:
+        file.write(data)
+    temporary.replace(path)

@@ -56,7 +56,7 @@ what is left to do, and what comes next
 """
 
 
-class Compacted(NamedTuple):
+class CompactionResult(NamedTuple):
     """The result of a compaction."""
 
     before: int
@@ -80,13 +80,13 @@ def is_due(tokens: int, window: int) -> bool:
 
 def compact(
     store: ConversationStore, provider: FallbackProvider, given: SummaryInput, cancel: Cancel
-) -> Compacted | Failed:
+) -> CompactionResult | Failed:
     """Replace the active messages by a summary and the last messages."""
     messages = store.history()
     window = provider.current.window
     old, tail = split(messages, window)
     if len(old) < MIN_MESSAGES:
-        return Compacted(len(messages), len(messages), "", Usage())
+        return CompactionResult(len(messages), len(messages), "", Usage())
     answer = _summary(store, provider, _SummaryTask(messages, len(old), given), cancel)
     if isinstance(answer, Failed):
         return answer
@@ -96,7 +96,7 @@ def compact(
         text += CUT_OFF
     summary: Message = {"role": "user", "content": f"{SUMMARY_HEADING}{text}{facts}"}
     after = store.replace_active([summary, *tail])
-    return Compacted(len(messages), after, answer.text, answer.usage)
+    return CompactionResult(len(messages), after, answer.text, answer.usage)
 
 
 def split(messages: list[Message], window: int) -> tuple[list[Message], list[Message]]:

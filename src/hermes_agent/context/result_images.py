@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 
     from hermes_agent.messages import Message
 
-MARK: Final = f'"image": "{REFERENCE_SCHEME}'
+IMAGE_REFERENCE_START: Final = f'"image": "{REFERENCE_SCHEME}'
 CAPTION: Final = "[The images of the results above]"
 
 
 def image_in(message: Message) -> str:
     """The reference to the image of a tool result; empty if there is none."""
     content = message.get("content")
-    if message.get("role") != "tool" or not isinstance(content, str) or MARK not in content:
+    if (
+        message.get("role") != "tool"
+        or not isinstance(content, str)
+        or IMAGE_REFERENCE_START not in content
+    ):
         return ""
     try:
         document = json.loads(content)

@@ -15,7 +15,7 @@ from hermes_agent.events import Failed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.context.compaction import Compacted
+    from hermes_agent.context.compaction import CompactionResult
     from hermes_agent.messages import Message, ModelRequest, ToolSchema
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.retry import FallbackProvider
@@ -122,7 +122,7 @@ class ContextWindow:
     """The context window of the current model during one turn."""
 
     def __init__(
-        self, provider: FallbackProvider, compress: Callable[[], Compacted | Failed]
+        self, provider: FallbackProvider, compress: Callable[[], CompactionResult | Failed]
     ) -> None:
         self._provider = provider
         self._compress = compress

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 START_SECONDS: Final = 10.0
 
 
-class Offer(NamedTuple):
+class McpServerTool(NamedTuple):
     """A tool of a server, named `server/tool`."""
 
     name: str
@@ -36,10 +36,10 @@ class Offer(NamedTuple):
     only_reads: bool
 
 
-class McpOffers(NamedTuple):
+class McpToolCatalog(NamedTuple):
     """The tools of all servers, and the reasons why servers are unavailable."""
 
-    offers: list[Offer]
+    tools: list[McpServerTool]
     problems: dict[str, str]
 
 
@@ -67,21 +67,21 @@ class McpServers:
         """The servers' names."""
         return list(self._servers)
 
-    def catalog(self, cancel: Cancel | None = None) -> McpOffers:
+    def catalog(self, cancel: Cancel | None = None) -> McpToolCatalog:
         """List the tools of all servers, in parallel."""
         missing = load_sdk()
         if missing:
-            return McpOffers([], dict.fromkeys(self._servers, missing))
+            return McpToolCatalog([], dict.fromkeys(self._servers, missing))
         return self._wait_for(self._catalog(), cancel)
 
-    def tool(self, name: str, cancel: Cancel | None = None) -> Offer:
+    def tool(self, name: str, cancel: Cancel | None = None) -> McpServerTool:
         """The tool called *name*; ToolError if it is unknown or its server is unavailable."""
         server, tool = self._split_name(name)
         tools = self._wait_for(self._tools(server), cancel)
         if tool not in tools:
             known = ", ".join(tools) or "none"
             raise ToolError(f"{server} has no tool {tool!r}; it has: {known}.")
-        return _offer(server, tools[tool])
+        return _server_tool(server, tools[tool])
 
     def rule_key(self, name: str) -> str:
         """The key of a tool in permission rules."""
@@ -176,18 +176,18 @@ class McpServers:
     async def _call(self, server: str, tool: str, arguments: JsonObject) -> CallToolResult:
         return await self._connection(server).call(tool, arguments)
 
-    async def _catalog(self) -> McpOffers:
+    async def _catalog(self) -> McpToolCatalog:
         names = list(self._servers)
         work = (self._tools(name) for name in names)
         results = await asyncio.gather(*work, return_exceptions=True)
-        catalog = McpOffers([], {})
+        catalog = McpToolCatalog([], {})
         for name, result in zip(names, results, strict=True):
             if isinstance(result, ToolError):
                 catalog.problems[name] = str(result)
             elif isinstance(result, BaseException):
                 raise result
             else:
-                catalog.offers.extend(_offer(name, tool) for tool in result.values())
+                catalog.tools.extend(_server_tool(name, tool) for tool in result.values())
         return catalog
 
     def _connection(self, server: str) -> McpConnection:
@@ -197,9 +197,9 @@ class McpServers:
         return connection
 
 
-def _offer(server: str, tool: Tool) -> Offer:
+def _server_tool(server: str, tool: Tool) -> McpServerTool:
     hints = tool.annotations
-    return Offer(
+    return McpServerTool(
         f"{server}/{tool.name}",
         " ".join((tool.description or "").split()),
         tool.input_schema,

@@ -17,7 +17,7 @@ from hermes_agent.tools.base import Tool, failure, success
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
 
-    from hermes_agent.mcp.server_pool import McpServers, Offer
+    from hermes_agent.mcp.server_pool import McpServers, McpServerTool
     from hermes_agent.tools.base import ToolContext
     from hermes_core.json_values import JsonData, JsonObject
 
@@ -52,7 +52,7 @@ def _bytes(data: str) -> int:
     return len(data) * 3 // 4 - data.count("=", -2)
 
 
-FIND: Final = "find_tools"
+FIND_TOOL: Final = "find_tools"
 CALL: Final = "call_tool"
 MAX_DESCRIBED_TOOLS: Final = 10  # with their parameters, per result
 MAX_FOUND_CHARACTERS: Final = 20_000
@@ -65,7 +65,7 @@ def mcp_tools(servers: McpServers) -> list[Tool]:
     names = ", ".join(servers.names())[:NAMES_CHARACTERS]
     return [
         Tool(
-            FIND,
+            FIND_TOOL,
             f"Find tools of MCP servers ({names}) by keyword; an empty query lists all names.",
             schema("query", query=parameter("string")),
             reporting_errors(lambda arguments, context: _find(servers, arguments, context)),
@@ -105,9 +105,9 @@ def _find(servers: McpServers, arguments: JsonObject, context: ToolContext) -> s
     catalog = servers.catalog(context.cancel)
     fields: dict[str, JsonData] = {}
     if not query.strip():
-        fields["names"] = [tool.name for tool in catalog.offers]
+        fields["names"] = [tool.name for tool in catalog.tools]
     else:
-        matches = _matching(catalog.offers, query)
+        matches = _matching(catalog.tools, query)
         described = _descriptions(matches[:MAX_DESCRIBED_TOOLS])
         fields["tools"] = described
         more = matches[len(described) :]
@@ -118,23 +118,23 @@ def _find(servers: McpServers, arguments: JsonObject, context: ToolContext) -> s
     return success(**fields)
 
 
-def _matching(offers: list[Offer], query: str) -> list[Offer]:
+def _matching(tools: list[McpServerTool], query: str) -> list[McpServerTool]:
     """The tools that match any word, best matches first."""
     words = query.lower().split()
 
-    def score(tool: Offer) -> int:
+    def score(tool: McpServerTool) -> int:
         name, description = tool.name.lower(), tool.description.lower()
         return sum(2 * (word in name) + (word in description) for word in words)
 
-    matches = [tool for tool in offers if score(tool)]
+    matches = [tool for tool in tools if score(tool)]
     return sorted(matches, key=lambda tool: -score(tool))
 
 
-def _descriptions(offers: list[Offer]) -> list[JsonObject]:
+def _descriptions(tools: list[McpServerTool]) -> list[JsonObject]:
     """As many descriptions as fit into a result, at least one."""
     descriptions: list[JsonObject] = []
     budget = MAX_FOUND_CHARACTERS
-    for tool in offers:
+    for tool in tools:
         fields = _tool_fields(tool)
         budget -= len(json.dumps(fields))
         if descriptions and budget < 0:
@@ -143,7 +143,7 @@ def _descriptions(offers: list[Offer]) -> list[JsonObject]:
     return descriptions
 
 
-def _tool_fields(tool: Offer) -> JsonObject:
+def _tool_fields(tool: McpServerTool) -> JsonObject:
     return {
         "name": tool.name,
         "description": tool.description[:DESCRIPTION_CHARACTERS],

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hermes_agent.permissions.file_writes import split_options
-from hermes_agent.permissions.path_zones import DISKS, holds_home, holds_system
+from hermes_agent.permissions.path_zones import DISK_DEVICES, holds_home, holds_system
 from hermes_agent.permissions.shell_words import UNKNOWN_PART
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 FORMATTERS = re.compile(r"mkfs(\..*)?|mke2fs|mkswap|blkdiscard|newfs|wipefs")
 PARTITIONERS = frozenset({"fdisk", "gdisk", "sgdisk", "sfdisk", "parted", "cfdisk", "diskutil"})
-POWER = frozenset({"shutdown", "reboot", "halt", "poweroff"})
-POWER_WORDS = POWER | {"kexec", "emergency", "rescue"}
+POWER_PROGRAMS = frozenset({"shutdown", "reboot", "halt", "poweroff"})
+POWER_WORDS = POWER_PROGRAMS | {"kexec", "emergency", "rescue"}
 FILTERS = re.compile(r"-i?(name|path|regex|wholename)|-(newer|mtime|mmin|size|user|empty|inum).*")
 OWN_NAMES = re.compile(r"\bhermes\b")
 SIGNAL_OPTIONS = re.compile(r"-(s|n|\d+|SIG\w+|[A-Z]\w*|l|L|-signal(=.*)?)")
@@ -37,7 +37,9 @@ def findings(command: ShellCommand, context: PathContext) -> Iterator[RiskFindin
     program = command.program
     if FORMATTERS.fullmatch(program):
         yield RiskFinding("format-disk", "would format a disk", Level.FLOOR)
-    if program in POWER or (program in {"init", "telinit"} and set(command.words[1:]) & {"0", "6"}):
+    if program in POWER_PROGRAMS or (
+        program in {"init", "telinit"} and set(command.words[1:]) & {"0", "6"}
+    ):
         yield RiskFinding("power-off", "would stop the machine", Level.FLOOR)
     rule = RULES.get(program)
     if rule is not None:
@@ -150,7 +152,7 @@ def _services(command: ShellCommand, _context: PathContext) -> Iterator[RiskFind
 
 
 def _wipe(command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
-    if any(DISKS.match(word) for word in split_options(command).positionals):
+    if any(DISK_DEVICES.match(word) for word in split_options(command).positionals):
         yield RiskFinding("write-disk", "would overwrite a disk", Level.FLOOR)
 
 

@@ -40,7 +40,7 @@ class Limit(Flag):
     PRIVILEGES = auto()  # sudo, other processes, the whole system: needs no sandbox at all
 
 
-REMOTE = Limit.NETWORK | Limit.SOCKETS | Limit.CREDENTIALS
+REMOTE_LIMITS = Limit.NETWORK | Limit.SOCKETS | Limit.CREDENTIALS
 LIFTED_LIMITS = {
     **dict.fromkeys(
         ("write-outside", "home-dotfile", "git-internals", "global-packages"), Limit.FILES
@@ -49,9 +49,9 @@ LIFTED_LIMITS = {
     "local-socket": Limit.SOCKETS,
     **dict.fromkeys(
         ("ssh", "git-push", "git-push-force", "forge", "cloud", "publish", "kubectl-delete"),
-        REMOTE,
+        REMOTE_LIMITS,
     ),
-    **dict.fromkeys(("containers", "docker-remove", "docker-host"), REMOTE | Limit.FILES),
+    **dict.fromkeys(("containers", "docker-remove", "docker-host"), REMOTE_LIMITS | Limit.FILES),
     **dict.fromkeys(
         (
             "sudo", "system-packages", "systemctl", "crontab", "firewall", "system-settings",

@@ -13,7 +13,7 @@ from hermes_agent.sandbox.policy import start_up_paths
 from hermes_core.paths import TRUST_FILE
 
 HARMLESS_DEVICES = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
-DISKS = re.compile(
+DISK_DEVICES = re.compile(
     r"/dev/(?:r?disk\d|[shv]d[a-z]|xvd|nvme\d|mmcblk|md\d|dm-|mapper/|loop\d|sr\d|mem$|kmem$|port$)"
 )
 ACCOUNTS = frozenset({"/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers"})
@@ -95,7 +95,7 @@ def _zone(path: Path, context: PathContext) -> Zone:
     ):
         if pattern.fullmatch(text):
             return answer
-    if DISKS.match(text):
+    if DISK_DEVICES.match(text):
         return Zone.DISK
     if text in ACCOUNTS or text.startswith("/etc/sudoers.d/"):
         return Zone.ACCOUNTS

@@ -65,7 +65,7 @@ def git_findings(command: ShellCommand, context: PathContext) -> Iterator[RiskFi
     options = words[1:]
     key = _loss(words[0], options)
     if key:
-        yield RiskFinding(key, LOSSES[key])
+        yield RiskFinding(key, LOSS_REASONS[key])
     if words[0] == "config" and set(options) & {"--global", "--system"} and not set(options) & {
         "--list", "-l", "--get",
     }:  # fmt: skip
@@ -94,7 +94,7 @@ def _started(command: ShellCommand, words: tuple[str, ...]) -> Iterator[str]:
         yield " ".join(words)
 
 
-LOSSES = {
+LOSS_REASONS = {
     "git-push-force": "overwrites or deletes history on a server",
     "git-reset-hard": "discards uncommitted work",
     "git-clean": "deletes untracked files",
@@ -191,7 +191,7 @@ DATA_LOSS = re.compile(
     re.IGNORECASE,
 )
 INLINE_CODE_OPTION = re.compile(r"-(\w*[ceEr]|-eval|-print|p|pe|ne)")
-SUSPICIOUS = re.compile(
+SUSPICIOUS_CODE = re.compile(
     r"rmtree|\bremove\b|unlink|rmdir|\bsystem\b|subprocess|popen|\bexec|\beval|spawn|child_process"
     r"|\brm\b|rename|shutil|/dev/|mkfs|base64|ctypes|\bkill|truncate|chmod|chown|__import__|getattr"
     r"|\bopen\([^)]*,\s*(mode\s*=\s*)?['\"][rb]?[wax+]|write_text|write_bytes|writeFile|file_put|urlopen|`|\bfork\b",
@@ -264,7 +264,7 @@ def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
         code += command.fed if command.fed is not None else ""
     if DESTROYS_ALL.search(code):
         yield RiskFinding("delete-everything", "runs code that may delete everything", Level.DOUBT)
-    if SUSPICIOUS.search(code) or (places and UNKNOWN_PART in code):
+    if SUSPICIOUS_CODE.search(code) or (places and UNKNOWN_PART in code):
         yield RiskFinding("inline-code", "runs code that may change files or start programs")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hermes_agent.permissions.shell_words import (
     SPLIT,
     UNKNOWN_PART,
-    Values,
+    KnownVariables,
     fields,
     source,
     word_set,
@@ -167,20 +167,20 @@ class ShellParser:
             not any(command.program in KEYWORDS for command in commands),
         )
 
-    def _values(self, nodes: list[Node]) -> Values:
+    def _values(self, nodes: list[Node]) -> KnownVariables:
         """Variables that are set once, for certain, to something known, by an assignment."""
         names = list(_assigned_names(nodes))
         known = {name: (value, 0) for name, value in self._fixed.items() if name not in names}
         if any(_may_set_anything(node) for node in nodes):
-            return Values(known, self._home)
+            return KnownVariables(known, self._home)
         touched = _touched(nodes) | {"IFS"}
         for node in nodes:
             name, value = _assignment(node)
             if name and names.count(name) == 1 and name not in touched:
-                result = fields([value], Values(known, self._home)) if value else [""]
+                result = fields([value], KnownVariables(known, self._home)) if value else [""]
                 if len(result) == 1 and UNKNOWN_PART not in result[0]:
                     known[name] = result[0], node.end_byte
-        return Values(known, self._home)
+        return KnownVariables(known, self._home)
 
 
 def is_available() -> bool:
@@ -261,7 +261,7 @@ def _joined_lines(root: Node, text: str) -> str:
     return "".join([*result, CONTINUATION.sub(r"\1", data[at:].decode())])
 
 
-def _command(node: Node, values: Values) -> ShellCommand:
+def _command(node: Node, values: KnownVariables) -> ShellCommand:
     words = _words(node.children, values)
     redirects = [child for child in node.children if child.type.endswith("_redirect")]
     for statement in _redirected(node):
@@ -294,7 +294,7 @@ def _is_stream(redirect: Node) -> bool:
     return {"<", "process_substitution"} <= kinds
 
 
-def _words(children: list[Node], values: Values) -> list[str]:
+def _words(children: list[Node], values: KnownVariables) -> list[str]:
     """Arguments; nodes that touch each other are one word."""
     groups: list[list[Node]] = []
     for child in children:
@@ -307,7 +307,7 @@ def _words(children: list[Node], values: Values) -> list[str]:
     return [word for group in groups for word in fields(group, values)]
 
 
-def _stray_words(redirect: Node, values: Values) -> list[str]:
+def _stray_words(redirect: Node, values: KnownVariables) -> list[str]:
     """In `rm >log -rf x` the parser takes the last words for part of the redirection."""
     if redirect.type == "heredoc_redirect":
         files = [child for child in redirect.children if child.type == "file_redirect"]
@@ -321,7 +321,7 @@ def _stray_words(redirect: Node, values: Values) -> list[str]:
     return _words(named[1:], values)
 
 
-def _orphans(nodes: list[Node], values: Values) -> list[ShellCommand]:
+def _orphans(nodes: list[Node], values: KnownVariables) -> list[ShellCommand]:
     """Words behind a redirection that has no command before it."""
     results = []
     for node in nodes:
@@ -337,7 +337,7 @@ def _declaration(node: Node) -> ShellCommand:
     return ShellCommand((source(node.children[0]),) if node.children else ())
 
 
-def _document(redirect: Node, values: Values) -> str | None:
+def _document(redirect: Node, values: KnownVariables) -> str | None:
     """The text of a here-document or a here-string."""
     if redirect.type == "herestring_redirect":
         return " ".join(_words(redirect.children[1:], values))
@@ -365,7 +365,7 @@ def _feeder(node: Node) -> Node | None:
     return None
 
 
-def _printed(feeder: Node, values: Values) -> str | None:
+def _printed(feeder: Node, values: KnownVariables) -> str | None:
     """What a command that only prints gives to the next one."""
     if feeder.type == "redirected_statement":
         inner = feeder.children[0]
@@ -378,7 +378,7 @@ def _printed(feeder: Node, values: Values) -> str | None:
     return " ".join(words).replace("\\n", "\n")
 
 
-def _targets(nodes: list[Node], values: Values) -> Iterator[WriteTarget]:
+def _targets(nodes: list[Node], values: KnownVariables) -> Iterator[WriteTarget]:
     """Files that redirections write."""
     for node in nodes:
         if node.type != "file_redirect":

@@ -32,7 +32,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Values(NamedTuple):
+class KnownVariables(NamedTuple):
     """The variables of a script whose value is certain, and the home folder.
 
     A value comes with the place in the text from which on it holds.
@@ -52,7 +52,7 @@ def source(node: Node) -> str:
     return (node.text or b"").decode(errors="replace")
 
 
-def fields(nodes: list[Node], values: Values) -> list[str]:
+def fields(nodes: list[Node], values: KnownVariables) -> list[str]:
     """The words that adjacent nodes become: most often one, none or several by splitting."""
     whole = "".join(_resolved(node, values) for node in nodes)
     written = "".join(source(node) for node in nodes)
@@ -64,7 +64,7 @@ def fields(nodes: list[Node], values: Values) -> list[str]:
     return parts
 
 
-def _home(text: str, values: Values) -> str:
+def _home(text: str, values: KnownVariables) -> str:
     """`~` is the home folder; whose `~name` is, only the machine knows."""
     name, slash, rest = text[1:].partition("/")
     if not name:
@@ -87,7 +87,7 @@ def _one_brace(text: str) -> list[str]:
     return [before + choice + after for choice in match.group(1).split(",")]
 
 
-def _resolved(node: Node, values: Values, *, is_quoted: bool = False) -> str:
+def _resolved(node: Node, values: KnownVariables, *, is_quoted: bool = False) -> str:
     handler = HANDLERS.get(node.type)
     if handler is not None:
         return handler(node, values)
@@ -96,15 +96,15 @@ def _resolved(node: Node, values: Values, *, is_quoted: bool = False) -> str:
     return source(node) if node.child_count == 0 else UNKNOWN_PART
 
 
-def _word(node: Node, _values: Values) -> str:
+def _word(node: Node, _values: KnownVariables) -> str:
     return re.sub(r"\\(.)", lambda match: match[1].strip("\n"), source(node), flags=re.DOTALL)
 
 
-def _raw(node: Node, _values: Values) -> str:
+def _raw(node: Node, _values: KnownVariables) -> str:
     return source(node)[1:-1]
 
 
-def _ansi(node: Node, _values: Values) -> str:
+def _ansi(node: Node, _values: KnownVariables) -> str:
     def character(match: re.Match[str]) -> str:
         two, four, eight, octal, control, letter = match.groups()
         if digits := two or four or eight:
@@ -122,7 +122,7 @@ def _character(code: int) -> str:
     return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else UNKNOWN_PART
 
 
-def _string(node: Node, values: Values) -> str:
+def _string(node: Node, values: KnownVariables) -> str:
     """Between its children a string may have text that belongs to none of them."""
     text = node.text or b""
     result, at = [], 1
@@ -145,11 +145,11 @@ def _unescaped(text: bytes) -> str:
     )
 
 
-def _joined(node: Node, values: Values) -> str:
+def _joined(node: Node, values: KnownVariables) -> str:
     return "".join(_resolved(child, values) for child in node.children)
 
 
-def _expanded(node: Node, values: Values, *, is_quoted: bool) -> str:
+def _expanded(node: Node, values: KnownVariables, *, is_quoted: bool) -> str:
     names = [child for child in node.children if child.is_named]
     is_plain = len(names) == 1 and re.fullmatch(r"\$\{?\w+\}?", source(node)) is not None
     value = values.at(source(names[0]), node.start_byte) if is_plain else None
@@ -162,7 +162,7 @@ def _expanded(node: Node, values: Values, *, is_quoted: bool) -> str:
     return re.sub(r"[ \t\n]+", SPLIT, value)
 
 
-def _dollar(node: Node, _values: Values) -> str:
+def _dollar(node: Node, _values: KnownVariables) -> str:
     """A `$` that the parser left alone: before quotes it means nothing, elsewhere it may."""
     around = node.parent
     while around is not None and around.end_byte == node.end_byte:
@@ -175,7 +175,7 @@ def _dollar(node: Node, _values: Values) -> str:
     return UNKNOWN_PART if re.match(r"[\w{(@*#?!$'-]", after) else "$"
 
 
-HANDLERS: dict[str, Callable[[Node, Values], str]] = {
+HANDLERS: dict[str, Callable[[Node, KnownVariables], str]] = {
     "word": _word,
     "raw_string": _raw,
     "ansi_c_string": _ansi,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hermes_agent.turn_control import Cancel
 
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
-WINDOW: Final = 8192
+WINDOW_TOKENS: Final = 8192
 MAX_TOKENS: Final = 512  # without a limit a model this small may never stop
 CLOSE_SECONDS: Final = 2.0
 SAMPLING: Final = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
@@ -53,8 +53,8 @@ class LocalModel:
     base_url = "local:"
     model = built_in.MODEL_NAME
 
-    def __init__(self, home: BuiltIn | None = None, *, window: int = WINDOW) -> None:
-        self.window = min(window, WINDOW)
+    def __init__(self, home: BuiltIn | None = None, *, window: int = WINDOW_TOKENS) -> None:
+        self.window = min(window, WINDOW_TOKENS)
         self.accepted_tokens = self.max_output = 0
         self._home = home or built_in.BuiltIn.of_home()
         self._engine: EngineProcess | None = None

@@ -7,8 +7,11 @@ import email.utils
 import functools
 import json
 import logging
+import os
+import queue
 import re
 import socket
+import threading
 import weakref
 from concurrent.futures import CancelledError, Future
 from datetime import UTC, datetime
@@ -29,7 +32,6 @@ from hermes_agent.providers.failures import (
 )
 from hermes_agent.providers.known_models import is_loopback
 from hermes_core import __version__
-from hermes_core.daemon_threads import daemon_threads
 from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, Step, attempt, attempt_each
 
@@ -55,6 +57,7 @@ PAGE_TITLE: Final = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTAL
 OTHER_FORMATS: Final = ("text/html", "application/json", "application/xml", "text/xml")
 ANOTHER_ADDRESS: Final = "Choose another model: `hermes models use URL#NAME`."
 REQUEST_ERRORS: Final = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
+MAX_IDLE_THREADS: Final = 64
 
 
 class StreamRequest(NamedTuple):
@@ -303,3 +306,38 @@ def retry_seconds(headers: Mapping[str, str]) -> float | None:
 
 def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdigit()
+
+
+class DaemonThreads:
+    """A pool that starts a thread when all others are busy; it never makes work wait."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._idle: list[queue.SimpleQueue[Callable[[], object]]] = []
+
+    def run(self, work: Callable[[], object]) -> None:
+        """Run *work* in a thread; a failure is logged."""
+        try:
+            jobs = self._idle.pop()
+        except IndexError:
+            jobs = queue.SimpleQueue()
+            serve = functools.partial(self._serve, jobs)
+            threading.Thread(target=serve, name=self._name, daemon=True).start()
+        jobs.put(work)
+
+    def _serve(self, jobs: queue.SimpleQueue[Callable[[], object]]) -> None:
+        while True:
+            attempt(Step(self._name, jobs.get()))
+            if len(self._idle) >= MAX_IDLE_THREADS:
+                return
+            self._idle.append(jobs)
+
+
+@functools.lru_cache(maxsize=8)
+def _of_process(name: str, _pid: int) -> DaemonThreads:
+    return DaemonThreads(name)
+
+
+def daemon_threads(name: str) -> DaemonThreads:
+    """The pool of this process with this name; a forked process has its own."""
+    return _of_process(name, os.getpid())

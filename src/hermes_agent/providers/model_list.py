@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TRIAL_PROMPT: Final = "Say hello in one short sentence."
 
 
-class Trial(NamedTuple):
+class ModelTestResult(NamedTuple):
     """The result of a test request; seconds until the first event and until the end."""
 
     text: str
@@ -33,7 +33,7 @@ class Trial(NamedTuple):
     failure: Failed | None = None
 
 
-def run_trial(provider: Provider) -> Trial:
+def run_trial(provider: Provider) -> ModelTestResult:
     """Send one request without retries, then close the provider."""
     began = time.monotonic()
     first: float | None = None
@@ -51,7 +51,7 @@ def run_trial(provider: Provider) -> Trial:
     seconds = time.monotonic() - began
     if failure is None and not text.strip():
         failure = Failed(FailureKind.BROKEN, f"{provider.model} returned an empty answer.")
-    return Trial(text, first or seconds, seconds, failure)
+    return ModelTestResult(text, first or seconds, seconds, failure)
 
 
 LIST_SECONDS: Final = 15.0

@@ -117,7 +117,7 @@ def _window_of_stored_model(answer: StoredModel) -> int:
     return min(OLLAMA_DEFAULT_WINDOW, *(int(size) for size in sizes), OLLAMA_DEFAULT_WINDOW)
 
 
-DONE: Final = "[DONE]"
+STREAM_END: Final = "[DONE]"
 DEFAULT_WINDOW: Final = 128_000  # of an unknown model
 # DeepSeek, Kimi and others need the reasoning of an answer with tool calls back. They send it as
 # `reasoning_content`, so only what came under this name is returned.
@@ -339,7 +339,7 @@ class _ChunkReader:
             if not line.startswith("data:"):
                 continue
             data = line[5:].strip()
-            if data == DONE:
+            if data == STREAM_END:
                 yield self._last_event(is_done=True)
                 for _ in lines:  # a connection is reused only after the end of the body
                     pass

@@ -87,7 +87,7 @@ class ModelChoice(NamedTuple):
         if self.api == "local":
             from hermes_agent.providers import built_in  # noqa: PLC0415 - one of several
 
-            return built_in.LocalModel(window=self.window or built_in.WINDOW)
+            return built_in.LocalModel(window=self.window or built_in.WINDOW_TOKENS)
         from hermes_agent.providers.openai_compatible import (  # noqa: PLC0415 - one of several
             OpenAICompatible,
         )

@@ -25,7 +25,7 @@ from hermes_agent.sandbox.git_state import (
     CONFIG_FILES,
     HOOKS,
     LINK_MARK,
-    MARK,
+    UNREADABLE_MARK,
     Repositories,
     RepositoryState,
     common_directory,
@@ -174,7 +174,7 @@ def _restore_entry(entry: Path, before: EntryState) -> list[str]:
         move_aside(entry.name, parent)
         if before.link:
             os.symlink(before.link, entry.name, dir_fd=parent)
-        elif before.content is not None and not before.content.startswith(MARK):
+        elif before.content is not None and not before.content.startswith(UNREADABLE_MARK):
             _write(entry.name, before.content, parent)
     return [str(entry)]
 
@@ -252,7 +252,7 @@ def _put_back(name: str, content: bytes | None, parent: int, mode: int = 0o644) 
     move_aside(name, parent)
     if content is not None and content.startswith(LINK_MARK):
         os.symlink(content.removeprefix(LINK_MARK), os.fsencode(name), dir_fd=parent)
-    elif content is not None and not content.startswith(MARK):
+    elif content is not None and not content.startswith(UNREADABLE_MARK):
         _write(name, content, parent, mode)
 
 

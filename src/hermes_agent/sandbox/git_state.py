@@ -28,8 +28,8 @@ SKIPPED_FOLDERS: Final = frozenset({"node_modules", ".venv", "venv", "__pycache_
 CONFIG_FILES: Final = ("config", "config.worktree")
 COMMON_FILE: Final = "commondir"  # names the directory with the hooks and the settings
 HOOKS: Final = "hooks"
-MARK: Final = b"\0"  # begins a description of what is not a readable file
-LINK_MARK: Final = MARK + b"link "
+UNREADABLE_MARK: Final = b"\0"  # begins a description of what is not a readable file
+LINK_MARK: Final = UNREADABLE_MARK + b"link "
 IGNORED_HOOKS: Final = re.compile(r".*\.(sample|reverted(-\w+)?)")
 # Keys whose value git runs, or which lead to a file with such keys, or to another server.
 PROGRAM_KEYS: Final = re.compile(
@@ -160,9 +160,9 @@ def git_directory(entry: Path) -> Path | None:
 def common_directory(folder: Path) -> Path:
     """The directory from which git takes the hooks and the settings of a git directory."""
     data = read_file(folder / COMMON_FILE)
-    if not data or data.startswith(MARK):
+    if not data or data.startswith(UNREADABLE_MARK):
         return folder
-    return Path(os.path.realpath(folder / os.fsdecode(data.strip().replace(MARK, b""))))
+    return Path(os.path.realpath(folder / os.fsdecode(data.strip().replace(UNREADABLE_MARK, b""))))
 
 
 def effective_state(entry: Path) -> RepositoryState | None:
@@ -193,7 +193,7 @@ def _hooks(hooks: Path) -> dict[str, bytes]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:  # git can run a hook in a folder that cannot be listed
-        return {"": MARK + str(error.errno).encode()}
+        return {"": UNREADABLE_MARK + str(error.errno).encode()}
     kept = (name for name in names if not IGNORED_HOOKS.fullmatch(name))
     return {name: data for name in kept if (data := read_hook(hooks / name)) is not None}
 
@@ -215,11 +215,13 @@ def read_file(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return MARK + str(error.errno).encode()
+        return UNREADABLE_MARK + str(error.errno).encode()
     with os.fdopen(handle, "rb") as file:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
-            return MARK + f"{facts.st_mode:o} {facts.st_size} {facts.st_ctime_ns}".encode()
+            return (
+                UNREADABLE_MARK + f"{facts.st_mode:o} {facts.st_size} {facts.st_ctime_ns}".encode()
+            )
         return file.read()
 
 
@@ -230,7 +232,7 @@ def program_settings(data: bytes) -> set[tuple[str, str]]:
     """
     unknown = {("", hashlib.sha256(data).hexdigest())}
     program = system_program("git")
-    if program is None or data.startswith(MARK):
+    if program is None or data.startswith(UNREADABLE_MARK):
         return unknown
     done = subprocess.run(
         [program, "config", "--file", "-", "--no-includes", "--list", "-z"],

@@ -24,8 +24,8 @@ from hermes_agent.tools import process_groups
 if TYPE_CHECKING:
     from hermes_agent.sandbox.host_proxy import HostProxy
 
-ENTER: Final = "nsenter"
-READY: Final = b"ready"
+NSENTER: Final = "nsenter"
+READY_MESSAGE: Final = b"ready"
 # Ends with its standard input, which only this process holds.
 HOLDER: Final = "echo ready; read -r _"
 END_SECONDS: Final = 1.0
@@ -43,7 +43,7 @@ class NetworkNamespace:
 
     def enter(self) -> list[str]:
         """The start of a command line that runs inside; empty where that is not possible."""
-        if system_program(ENTER) is None:
+        if system_program(NSENTER) is None:
             return []
         with self._lock:
             if self._process is None or self._process.poll() is not None:
@@ -53,7 +53,7 @@ class NetworkNamespace:
 
     def _entering(self) -> list[str]:
         options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
-        return [system_program(ENTER) or ENTER, *options, "--"]
+        return [system_program(NSENTER) or NSENTER, *options, "--"]
 
     @property
     def leads_to_hosts(self) -> bool:
@@ -102,8 +102,8 @@ class NetworkNamespace:
             )  # fmt: skip
             os.close(writer)
             line = self._process.stdout.readline() if self._process.stdout is not None else b""
-            if line.startswith(READY):
-                self._proxy_port = int(line.removeprefix(READY).strip() or 0)
+            if line.startswith(READY_MESSAGE):
+                self._proxy_port = int(line.removeprefix(READY_MESSAGE).strip() or 0)
                 self._target = int(json.load(facts)["child-pid"])
         if not self._can_be_entered():
             self._target = None

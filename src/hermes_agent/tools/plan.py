@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 PLAN_TOOL: Final = "present_plan"
-START, KEEP_PLANNING = CHOICES = ("Start with this plan", "Keep planning")
-AFFIRMATIVE: Final = frozenset({START.casefold(), "yes", "y", "ok", "okay", "start", "go"})
+START_CHOICE, KEEP_PLANNING = CHOICES = ("Start with this plan", "Keep planning")
+AFFIRMATIVE: Final = frozenset({START_CHOICE.casefold(), "yes", "y", "ok", "okay", "start", "go"})
 QUESTION: Final = "{plan}\n\nStart? The agent may then change files in the working folder."
-NOTE: Final = (
+PLAN_NOTE: Final = (
     "[Plan mode: look, ask and think; nothing can be changed. When you know what to do, call "
     "present_plan with the steps. You can act after the user has approved them.]"
 )
-NOBODY: Final = "No user can be asked here. Give the plan as your answer and stop."
+NO_USER_TEXT: Final = "No user can be asked here. Give the plan as your answer and stop."
 APPROVED: Final = "The user approved the plan, and plan mode is off. Carry it out now."
 
 
@@ -40,7 +40,7 @@ def plan_tool(approvals: Approvals) -> Tool:
             return success(approved=True, note="Plan mode is off already.")
         answer = context.prompter.clarify(QUESTION.format(plan=plan), list(CHOICES)).strip()
         if not answer:
-            return failure(NOBODY)
+            return failure(NO_USER_TEXT)
         if answer.rstrip(".!").casefold() not in AFFIRMATIVE:
             return success(approved=False, answer=answer)
         approvals.mode = "workspace"
@@ -62,6 +62,6 @@ def with_plan_note(announce: HookInvoker, approvals: Approvals) -> HookInvoker:
     def invoke(name: str, **facts: Any) -> list[Any]:
         results = announce(name, **facts)
         is_told = name == "pre_llm_call" and approvals.mode == "plan"
-        return [*results, {"context": NOTE}] if is_told else results
+        return [*results, {"context": PLAN_NOTE}] if is_told else results
 
     return invoke

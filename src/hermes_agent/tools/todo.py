@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TODO_TOOL: Final = "todo"
 PENDING, ACTIVE, DONE = STATUSES = ("pending", "active", "done")
-SIGNS: Final = {PENDING: "☐", ACTIVE: "▶", DONE: "☑"}
+STATE_SIGNS: Final = {PENDING: "☐", ACTIVE: "▶", DONE: "☑"}
 MARKS: Final = {"[": PENDING, "[ ": PENDING, "[>": ACTIVE, "[x": DONE, "[X": DONE}
 MAX_ITEMS: Final = 50
 MAX_CHARACTERS: Final = 300
@@ -98,4 +98,4 @@ def current_items(messages: Sequence[Message]) -> list[TodoItem]:
 
 def format_items(items: Sequence[TodoItem]) -> str:
     """The list for a person, one item per line."""
-    return "\n".join(f"{SIGNS[item.status]} {item.text}" for item in items)
+    return "\n".join(f"{STATE_SIGNS[item.status]} {item.text}" for item in items)

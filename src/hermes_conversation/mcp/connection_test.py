@@ -14,14 +14,14 @@ from hermes_core.config.file import ConfigFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_agent.mcp.server_pool import Offer
+    from hermes_agent.mcp.server_pool import McpServerTool
     from hermes_conversation.mcp.server_list import ListedServer
 
 
 class TestResult(NamedTuple):
     """The tools of a server, or the reason why it cannot be used."""
 
-    tools: list[Offer]
+    tools: list[McpServerTool]
     problem: str = ""
 
 
@@ -43,4 +43,4 @@ def connect(server: ListedServer, cwd: Path, seconds: float) -> TestResult:
     finally:
         pool.close()
         shutil.rmtree(temporary, ignore_errors=True)
-    return TestResult(catalog.offers, "; ".join(catalog.problems.values()))
+    return TestResult(catalog.tools, "; ".join(catalog.problems.values()))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_core.config.file import ConfigFile
     from hermes_core.json_values import JsonObject
 
-CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 VARIABLE_NAME: Final = re.compile(r"[^\x00-\x20\x7f=]+")
 HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -34,9 +34,9 @@ def _check_texts(fields: JsonObject) -> None:
     """Raise UsageError for texts that no program and no server can be started with."""
     url = text_in(fields, "url")
     words = [text_in(fields, "command"), *map(str, list_in(fields, "args"))]
-    if any(CONTROL.search(text) for text in words):
+    if any(CONTROL_CHARACTER.search(text) for text in words):
         raise FieldError("command", "The command has control characters.")
-    if CONTROL.search(url):
+    if CONTROL_CHARACTER.search(url):
         raise FieldError("url", "The URL has control characters.")
     if url.startswith(("http://", "https://")) and not urlsplit(url).netloc:
         raise FieldError("url", "The URL has no host.")

@@ -126,11 +126,12 @@ def translate(home: OriginalHome) -> TranslatedModel:
         return TranslatedModel(None, "the section names no model; choose one: hermes setup")
     provider = text_in(section, "provider").lower()
     own = _custom_provider(home, provider)
-    base_url = (text_in(section, "base_url") or text_in(own, "base_url")).rstrip("/")
-    if provider == CUSTOM and not base_url:
-        base_url = home.env.get("OPENAI_BASE_URL", "").rstrip("/")
+    address = text_in(section, "base_url") or text_in(own, "base_url")
+    if provider == CUSTOM and not address:
+        address = home.env.get("OPENAI_BASE_URL", "")
+    base_url = address.rstrip("/")
     if base_url and not is_url(base_url):
-        problem = f"{base_url!r} is not a URL such as http://localhost:1234/v1"
+        problem = f"{address!r} is not a URL such as http://localhost:1234/v1"
         return TranslatedModel(None, f"{problem}; choose a model: hermes setup")
     key = _secret(section, own, variables=home.env)
     window = section.get("context_length")

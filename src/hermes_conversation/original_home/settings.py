@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 KIND: Final = "setting"
 READ_AS_IT_IS: Final = "read from config.yaml as it is"
 # Names that both programs use with the same meaning.
-SAME: Final = (
+SAME_NAMES: Final = (
     "session_reset.mode", "session_reset.at_hour", "session_reset.idle_minutes",
     "sessions.auto_prune", "sessions.retention_days", "gateway.max_concurrent_sessions",
     "gateway.group_sessions_per_user", "gateway.thread_sessions_per_user",
     "gateway.unauthorized_dm_behavior", "gateway.session_store_max_age_days",
 )  # fmt: skip
 # Its name, and ours.
-TRANSLATED: Final = {
+TRANSLATED_NAMES: Final = {
     "timezone": "display.timezone",
     "display.busy_input_mode": "agent.busy_input",
     "agent.restart_drain_timeout": "gateway.drain_seconds",
@@ -95,7 +95,7 @@ def _flatten(config: JsonObject) -> dict[str, JsonValue]:
 
 def _pairs(written: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
     """Their names with ours, for the settings that are written."""
-    for theirs, ours in ({name: name for name in SAME} | TRANSLATED).items():
+    for theirs, ours in ({name: name for name in SAME_NAMES} | TRANSLATED_NAMES).items():
         if written.get(theirs) is not None:
             yield theirs, ours
 

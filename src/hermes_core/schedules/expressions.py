@@ -52,7 +52,7 @@ DAY_WORDS: Final = {"daily": "day", "weekdays": "weekday"}
 DURATION: Final = re.compile(r"(\d{1,10})\s*([a-z]+)")
 CLOCK_TIME: Final = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm)?")
 ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-FOREVER: Final = 100 * 366 * 86400  # longer durations are mistakes
+MAX_DURATION_SECONDS: Final = 100 * 366 * 86400  # longer durations are mistakes
 
 
 class ScheduleTimeError(UsageError):
@@ -79,7 +79,7 @@ def parse_schedule(text: str, now: float, zone: ZoneInfo) -> AnyRule:
         raise UsageError(f"Unknown schedule {original!r}. Examples: {EXAMPLES}.")
     if isinstance(rule, OnceRule) and rule.at <= now:
         raise ScheduleTimeError(f"The time of {original!r} has passed.")
-    if isinstance(rule, OnceRule) and rule.at > now + FOREVER:
+    if isinstance(rule, OnceRule) and rule.at > now + MAX_DURATION_SECONDS:
         raise ScheduleTimeError(f"The time of {original!r} is more than 100 years away.")
     return rule
 
@@ -175,7 +175,7 @@ def _duration(text: str) -> float | None:
         position, count = match.end(), count + 1
         while stripped[position : position + 1] == " ":
             position += 1
-    is_valid = count > 0 and position == len(stripped) and 0 < total <= FOREVER
+    is_valid = count > 0 and position == len(stripped) and 0 < total <= MAX_DURATION_SECONDS
     return float(total) if is_valid else None
 
 

@@ -29,21 +29,23 @@ DURATION_BUCKETS: Final = (
 )
 
 
-class Size(NamedTuple):
+class ConversationSize(NamedTuple):
     """The length of one conversation."""
 
     messages: int
     seconds: float
 
 
-def sizes_of(data: AnalyticsData, span: Span) -> Iterator[Size]:
+def sizes_of(data: AnalyticsData, span: Span) -> Iterator[ConversationSize]:
     """The lengths of the conversations of a period."""
     zone = data.calendar.zone
     begin = _midnight(date.fromisoformat(span.first), zone)
     end = _midnight(min(date.fromisoformat(span.last), MAX_DATE) + timedelta(days=1), zone)
     for session in data.numbers.values():
         if session.shown == LISTED and begin <= session.last_active < end and span.matches(session):
-            yield Size(session.messages, session.last_active - _started_at(data, session))
+            yield ConversationSize(
+                session.messages, session.last_active - _started_at(data, session)
+            )
 
 
 def _midnight(day: date, zone: Any) -> float:
@@ -55,7 +57,7 @@ def _started_at(data: AnalyticsData, session: SessionNumbers) -> float:
     return (root and root.started_at) or session.started_at
 
 
-def lengths(sizes: list[Size]) -> list[Length]:
+def lengths(sizes: list[ConversationSize]) -> list[Length]:
     """The distribution of lengths."""
     return [
         Length(
@@ -68,7 +70,7 @@ def lengths(sizes: list[Size]) -> list[Length]:
     ]
 
 
-def durations(sizes: list[Size]) -> list[Duration]:
+def durations(sizes: list[ConversationSize]) -> list[Duration]:
     """The distribution of durations."""
     return [
         Duration(

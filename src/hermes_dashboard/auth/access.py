@@ -13,7 +13,7 @@ from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import Cookies, Links
-from hermes_dashboard.small_file import SmallFile
+from hermes_dashboard.caches import CachedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +88,7 @@ class Access:
         self.cookies = Cookies(run_folder, clock)
         self.password = PasswordFile(home)
         self.rate_limit = LoginRateLimit(clock)
-        self._bearer: SmallFile[str] = SmallFile(run_folder / DASHBOARD.file_name, _token, "")
+        self._bearer: CachedFile[str] = CachedFile(run_folder / DASHBOARD.file_name, _token, "")
 
     def is_valid_cookie(self, cookies: list[str]) -> bool:
         """Whether one of the cookies of a request is valid."""

@@ -1,4 +1,4 @@
-"""The access gate: checks Host, Origin and credentials before everything else.
+"""The access gate: checks Host, Origin, credentials and sizes before everything else.
 
 Every route of the application and of plugins, every file and every WebSocket is behind it,
 and every response gets the security headers.
@@ -12,8 +12,9 @@ import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from starlette.exceptions import HTTPException
+
 from hermes_core.command_name import with_command_name
-from hermes_dashboard.body_limit import TOO_LARGE, is_declared_too_large, limited_receive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +34,7 @@ RECHECK_SECONDS: Final = 2.0  # between checks of the sign-in of an open connect
 SIGNED_OUT_CODE: Final = 4401  # WebSocket close code
 SIGNED_OUT_REASON: Final = "you are signed out"
 NONCE: Final = "hermes.nonce"
-CALLER: Final = "hermes.caller"
+CALLER_KEY: Final = "hermes.caller"
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; "
@@ -66,6 +67,17 @@ NOT_SIGNED_IN: Final = {
     "link": "You are not signed in. Run `hermes dashboard` and open the link it prints.",
     "password": "You are not signed in. Sign in with the password.",
 }
+MEGABYTE: Final = 1024 * 1024
+MAX_BODY_BYTES: Final = 8 * MEGABYTE
+# Routes with a stream of bytes; the first matching prefix applies.
+MAX_BYTES_BY_PREFIX: Final = (
+    ("/api/import", 4096 * MEGABYTE),
+    ("/api/uploads", 26 * MEGABYTE),  # the route itself explains its limit of 25 MB
+    ("/api/plugins/", 64 * MEGABYTE),
+)
+ANONYMOUS_BODY_SECONDS: Final = 20.0  # for the whole body of a sign-in
+TOO_LARGE: Final = "The request body is too large."
+TOO_SLOW: Final = "The request body did not arrive in time."
 
 
 class Refusal(NamedTuple):
@@ -102,7 +114,7 @@ class Gate:
         refusal = self._refusal(scope)
         if refusal is None:
             if scope["type"] == "http":
-                is_anonymous = scope[CALLER] is None
+                is_anonymous = scope[CALLER_KEY] is None
                 receive = limited_receive(scope, receive, is_anonymous=is_anonymous)
             await self._app(scope, receive, strict)
         elif scope["type"] == "websocket":
@@ -114,7 +126,7 @@ class Gate:
         foreign = self._foreign(scope)
         if foreign is not None:
             return foreign
-        caller = scope[CALLER] = caller_of(scope, self._access)
+        caller = scope[CALLER_KEY] = caller_of(scope, self._access)
         cross_site = caller == "cookie" and is_guarded(scope) and _cross_site_refusal(scope)
         if cross_site:
             return cross_site
@@ -246,3 +258,42 @@ async def _send_refusal(kind: str, send: Send, refusal: Refusal) -> None:
     start = {"type": f"{kind}.response.start", "status": refusal.status, "headers": headers}
     await send(start)
     await send({"type": f"{kind}.response.body", "body": refusal.body})
+
+
+def max_bytes_of(path: str) -> int:
+    """The largest allowed body of a request to *path*."""
+    limits = (limit for prefix, limit in MAX_BYTES_BY_PREFIX if path.startswith(prefix))
+    return next(limits, MAX_BODY_BYTES)
+
+
+def is_declared_too_large(scope: Scope) -> bool:
+    """Whether a request declares a body above the limit."""
+    lengths = (value for name, value in scope["headers"] if name.lower() == b"content-length")
+    limit = max_bytes_of(scope["path"])
+    return any(length.isdigit() and int(length) > limit for length in lengths)
+
+
+def limited_receive(scope: Scope, receive: Receive, *, is_anonymous: bool) -> Receive:
+    """*receive* with the limits of the request; reading past them raises HTTPException."""
+    limit = max_bytes_of(scope["path"])
+    deadline = asyncio.get_running_loop().time() + ANONYMOUS_BODY_SECONDS
+    size = 0
+    is_complete = False
+
+    async def receive_limited() -> Message:
+        nonlocal size, is_complete
+        if not is_anonymous or is_complete:  # what follows the body is a disconnect
+            message = await receive()
+        else:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError as error:
+                raise HTTPException(408, TOO_SLOW) from error
+        size += len(message.get("body", b""))
+        is_complete = not message.get("more_body", False)
+        if size > limit:
+            raise HTTPException(413, TOO_LARGE)
+        return message
+
+    return receive_limited

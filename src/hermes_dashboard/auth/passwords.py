@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import UsageError
-from hermes_dashboard.small_file import SmallFile
+from hermes_dashboard.caches import CachedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ALGORITHM: Final = "scrypt"
-COST: Final = 2**15
-BLOCK: Final = 8
-PARALLEL: Final = 1
+SCRYPT_COST: Final = 2**15
+SCRYPT_BLOCK: Final = 8
+SCRYPT_PARALLEL: Final = 1
 MEMORY_BYTES: Final = 64 * 1024 * 1024
 SALT_BYTES: Final = 16
 KEY_BYTES: Final = 32
@@ -42,7 +42,7 @@ class PasswordFile:
 
     def __init__(self, home: Path) -> None:
         self.path = home / PASSWORD_FILE_NAME
-        self._file: SmallFile[PasswordHash | None] = SmallFile(self.path, _read, None)
+        self._file: CachedFile[PasswordHash | None] = CachedFile(self.path, _read, None)
 
     @property
     def is_set(self) -> bool:
@@ -63,8 +63,15 @@ class PasswordFile:
                 "characters."
             )
         salt = secrets.token_bytes(SALT_BYTES)
-        stored = PasswordHash(COST, BLOCK, PARALLEL, salt, b"")
-        parts = (ALGORITHM, COST, BLOCK, PARALLEL, _text(salt), _text(_key(password, stored)))
+        stored = PasswordHash(SCRYPT_COST, SCRYPT_BLOCK, SCRYPT_PARALLEL, salt, b"")
+        parts = (
+            ALGORITHM,
+            SCRYPT_COST,
+            SCRYPT_BLOCK,
+            SCRYPT_PARALLEL,
+            _text(salt),
+            _text(_key(password, stored)),
+        )
         write_atomically(self.path, "$".join(map(str, parts)) + "\n")
 
     def remove(self) -> bool:

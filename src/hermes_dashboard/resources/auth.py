@@ -9,7 +9,7 @@ from fastapi import HTTPException, Request, Response
 from pydantic import BaseModel, Field
 
 from hermes_core.command_name import with_command_name
-from hermes_dashboard.auth.gate import CALLER, cookies
+from hermes_dashboard.auth.gate import CALLER_KEY, cookies
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS
 from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.routes import ResourceRouter
@@ -84,7 +84,7 @@ def router(access: Access) -> ResourceRouter:
     @routes.post("/links", responses={403: {"description": "not for pages"}})
     def link(request: Request) -> LoginLink:
         """Create a sign-in link, for `hermes dashboard` when an instance is already running."""
-        if request.scope[CALLER] != "bearer":
+        if request.scope[CALLER_KEY] != "bearer":
             raise HTTPException(403, ONLY_PROGRAMS)
         return LoginLink(url=access.link())
 

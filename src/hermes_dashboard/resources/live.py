@@ -195,7 +195,7 @@ class ChangeDetector:
 
 HEARTBEAT_SECONDS: Final = 15.0
 HEARTBEAT: Final = ": keep-alive\n\n"
-END: Final = LiveEvent("", {})
+END_OF_EVENTS: Final = LiveEvent("", {})
 
 
 def router(
@@ -252,7 +252,7 @@ async def _event_stream(
                 except TimeoutError:
                     yield HEARTBEAT
                     continue
-                if event is END:
+                if event is END_OF_EVENTS:
                     return
                 yield _event(event)
         finally:
@@ -271,7 +271,7 @@ def _logged_out(queue: asyncio.Queue[LiveEvent], sign_out: asyncio.Task[None]) -
 def _end(queue: asyncio.Queue[LiveEvent]) -> None:
     while not queue.empty():
         queue.get_nowait()
-    queue.put_nowait(END)
+    queue.put_nowait(END_OF_EVENTS)
 
 
 def _event(event: LiveEvent) -> str:

@@ -11,7 +11,7 @@ from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.presets import PRESETS, PRESETS_BY_NAME
 from hermes_agent.providers.selection import ModelChoice
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.kept_value import KeptValue
+from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter
 
@@ -64,7 +64,7 @@ class SavedModel(BaseModel):
 def router(context: DashboardContext) -> ResourceRouter:
     """The route of the list."""
     routes = ResourceRouter(tag="chat")
-    available = KeptValue(context.models, KEEP_SECONDS)  # local servers are asked for theirs
+    available = CachedValue(context.models, KEEP_SECONDS)  # local servers are asked for theirs
 
     @routes.get("/api/models")
     def models() -> Models:

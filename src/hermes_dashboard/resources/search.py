@@ -21,7 +21,7 @@ from hermes_dashboard.models.sessions import (
 )
 from hermes_dashboard.models.text import Timestamp, problems
 from hermes_dashboard.routes import ResourceRouter
-from hermes_state.search.candidates import Patience
+from hermes_state.search.candidates import ScanDeadline
 from hermes_state.search.groups import GroupOptions
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         `progress` is set and the newest unindexed messages are read directly. Tool output
         outside the index is read for a limited time; `is_partial` is true if some was skipped.
         """
-        patience = Patience(UNINDEXED_READ_SECONDS)
+        patience = ScanDeadline(UNINDEXED_READ_SECONDS)
         hits = db.search.find(
             q,
             source_filter=source,
@@ -139,7 +139,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         """
         active = context.analysis.sessions_with(query) if query.needs_activity else None
         page_filter = query.conversation_filter(active)
-        patience = Patience(UNINDEXED_READ_SECONDS)
+        patience = ScanDeadline(UNINDEXED_READ_SECONDS)
         options = GroupOptions(
             sources=tuple(query.source),
             allowed_ids=None if page_filter is None else db.pages.rows_of(page_filter),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 HEAD_BYTES: Final = 1 << 16
 MAX_OUTPUT_BYTES: Final = 1 << 20
-SYNTHETIC: Final = "<synthetic>"
+SYNTHETIC_MODEL: Final = "<synthetic>"
 INTERRUPTION: Final = "[Request interrupted by user"
 # Texts in user records that the program wrote, not the user.
 NOT_PROMPTS: Final = ("<command-", "<local-command-", "<task-notification>", INTERRUPTION)
@@ -125,13 +125,13 @@ class ClaudeReading(LineReading):
         answer = self._answers.get(key)
         if answer is None:
             model = text_in(message, "model")
-            if model == SYNTHETIC and not record.get("isApiErrorMessage"):
+            if model == SYNTHETIC_MODEL and not record.get("isApiErrorMessage"):
                 return
             self._note_place(record)
             self.finish()
             answer = BlockAnswer(key, seconds_of(record.get("timestamp")), model)
             self._answer = self._answers[key] = answer
-            if model != SYNTHETIC:
+            if model != SYNTHETIC_MODEL:
                 self.about.setdefault("model", model)
         answer.add(message, self._tool_names)
         if answer is not self._answer:
@@ -250,7 +250,7 @@ class BlockAnswer:
 
     def message(self) -> ImportedMessage:
         """The complete message."""
-        is_call = self._model != SYNTHETIC
+        is_call = self._model != SYNTHETIC_MODEL
         return ImportedMessage(
             self.key,
             "assistant",

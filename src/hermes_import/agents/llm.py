@@ -47,7 +47,7 @@ RESPONSE: Final = (
 )  # fmt: skip
 OLD_CALL: Final = ("name", "arguments", "tool_call_id")
 OLD_RESULT: Final = ("name", "output", "tool_call_id", "exception")
-PART: Final = ("id", "type", "tool_name", "text", "payload")
+PART_COLUMNS: Final = ("id", "type", "tool_name", "text", "payload")
 TURNS_OF: Final = "WHERE thread_id = ? ORDER BY datetime_utc, id"
 RESPONSES_OF: Final = "WHERE conversation_id = ? ORDER BY datetime_utc, id"
 PARTS_OF: Final = "WHERE message_hash = ? ORDER BY position"
@@ -216,7 +216,7 @@ class LlmReading:
 
     def _messages(self, each: ChainMessage, *, is_copy: bool) -> list[ImportedMessage]:
         content = MessageContent()
-        for row in self._database.select("parts", PART, PARTS_OF, (each.content_hash,)):
+        for row in self._database.select("parts", PART_COLUMNS, PARTS_OF, (each.content_hash,)):
             self._read_part(content, row)
         at = seconds_of(each.turn.get("datetime_utc"))
         if each.role == "user":

@@ -43,21 +43,23 @@ if TYPE_CHECKING:
     from hermes_import.sources import Unit
     from hermes_state.imports.foreign_database import ForeignDatabase
 
-PATTERN: Final = "opencode*.db"  # other release channels have a suffix
-USUAL: Final = "opencode.db"
+DATABASE_PATTERN: Final = "opencode*.db"  # other release channels have a suffix
+DEFAULT_DATABASE: Final = "opencode.db"
 MESSAGES_PER_PART: Final = 500
 MAX_OUTPUT_BYTES: Final = 1 << 20
 # An incomplete answer is given up when the database was written this much later.
 ABANDONED_SECONDS: Final = 3600
 SESSION: Final = ("id", "time_created", "time_updated", "title", "time_archived")
-DETAILS: Final = (
+SESSION_COLUMNS: Final = (
     "id", "parent_id", "directory", "title", "model", "time_created", "time_archived",
 )  # fmt: skip
 MESSAGE: Final = ("id", "time_created", "time_updated", "data")
-PART: Final = ("id", "data")
+PART_COLUMNS: Final = ("id", "data")
 MESSAGES_FROM: Final = "WHERE session_id = ? AND time_created >= ? ORDER BY time_created, id"
 PARTS_OF: Final = "WHERE message_id = ? ORDER BY id"
-LATEST: Final = "SELECT session_id, max(time_updated), count(*) FROM message GROUP BY session_id"
+LATEST_MESSAGES: Final = (
+    "SELECT session_id, max(time_updated), count(*) FROM message GROUP BY session_id"
+)
 # Parts about the program, not the conversation.
 IGNORED: Final = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "compaction", "agent", "retry"}
@@ -76,15 +78,15 @@ class OpenCode(DatabaseSource):
 
     def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
         data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-        return matching(data / "opencode", PATTERN, USUAL)
+        return matching(data / "opencode", DATABASE_PATTERN, DEFAULT_DATABASE)
 
     def root_at(self, path: Path) -> Path | None:
-        if path.match(PATTERN) and is_regular(path):
+        if path.match(DATABASE_PATTERN) and is_regular(path):
             return path
-        return next(iter(matching(path, PATTERN, USUAL)), None)
+        return next(iter(matching(path, DATABASE_PATTERN, DEFAULT_DATABASE)), None)
 
     def listed(self, database: ForeignDatabase) -> list[ListedConversation]:
-        latest = {session: (at, count) for session, at, count in database.rows(LATEST)}
+        latest = {session: (at, count) for session, at, count in database.rows(LATEST_MESSAGES)}
         found = []
         for row in database.select("session", SESSION):
             at, count = latest.get(text_in(row, "id"), (0, 0))
@@ -120,7 +122,9 @@ class OpenCodeReading:
         self._usage: list[ImportedUsage] = []
 
     def parts(self) -> Iterator[ImportedPart]:
-        rows = self._database.select("session", DETAILS, "WHERE id = ?", (self._session_id,))
+        rows = self._database.select(
+            "session", SESSION_COLUMNS, "WHERE id = ?", (self._session_id,)
+        )
         if not rows:
             return  # deleted meanwhile
         about = rows[0]
@@ -179,7 +183,7 @@ class OpenCodeReading:
     def _read_message(self, row: JsonObject) -> None:
         data = object_in(row, "data")
         parts = []
-        for each in self._database.select("part", PART, PARTS_OF, (text_in(row, "id"),)):
+        for each in self._database.select("part", PART_COLUMNS, PARTS_OF, (text_in(row, "id"),)):
             part = json_in(each, "data")
             parts.append({**part, "id": text_in(each, "id")})
         role = data.get("role")

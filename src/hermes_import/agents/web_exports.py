@@ -19,7 +19,7 @@ from hermes_import.contents import joined, title_of, tool_call, tool_result
 from hermes_import.export_files import ExportFiles
 from hermes_import.files import file_unit, is_regular
 from hermes_import.json_items import DamagedJsonError, items_of
-from hermes_import.line_files import DAMAGED, UNEXPECTED
+from hermes_import.line_files import DAMAGED_RECORD, UNEXPECTED
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ImportedConversation,
@@ -113,7 +113,7 @@ class ExportReading:
                 part = self._part(item)
             except UNEXPECTED as error:
                 log.warning("conversation unreadable: %s: %r", self._unit.path, error)
-                self.unknown[DAMAGED] += 1
+                self.unknown[DAMAGED_RECORD] += 1
                 continue
             if part is None:
                 self.unknown[NO_CONVERSATION] += 1

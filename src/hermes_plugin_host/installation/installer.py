@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from hermes_plugin_host.installation.sources import PluginSource
 
-KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+PLUGIN_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 # The plugin of a package: its files are those of the package.
 PACKAGE_CODE: Final = '''"""The plugin of the package {package}."""
 
@@ -174,7 +174,7 @@ def _key(manifest: PluginManifest, source: PluginSource) -> str:
     folder_name = source.location.rstrip("/").rpartition("/")[2].removesuffix(".git")
     # A manifest without a name is named after the temporary folder.
     name = manifest.name if manifest.name != "plugin" else folder_name
-    if not KEY.fullmatch(name):
+    if not PLUGIN_KEY.fullmatch(name):
         raise PluginError(f"{name!r} cannot be the name of a plugin")
     if (paths.plugins_path() / name).exists():
         text = f"{name} is already installed. Run `hermes plugins update {name}`."
@@ -185,7 +185,7 @@ def _key(manifest: PluginManifest, source: PluginSource) -> str:
 def remove_plugin(key: str) -> None:
     """Delete an installed plugin with its packages and its record."""
     target = paths.plugins_path() / key
-    if not KEY.fullmatch(key) or not target.is_dir():
+    if not PLUGIN_KEY.fullmatch(key) or not target.is_dir():
         raise UsageError(f"{key} is not in {paths.plugins_path()}.")
     with folder_locked(target.parent):
         shutil.rmtree(target)

@@ -13,7 +13,7 @@ from hermes_core.errors import PluginError
 if TYPE_CHECKING:
     from pathlib import Path
 
-RECORDS: Final = ".installed"
+RECORDS_FOLDER: Final = ".installed"
 
 
 class InstalledPlugin(NamedTuple):
@@ -37,7 +37,7 @@ class InstalledPlugin(NamedTuple):
 
 
 def _path(key: str) -> Path:
-    return paths.plugins_path() / RECORDS / f"{key}.json"
+    return paths.plugins_path() / RECORDS_FOLDER / f"{key}.json"
 
 
 def find_record(key: str) -> InstalledPlugin | None:

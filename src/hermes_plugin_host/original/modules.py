@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-HERE: Final = "hermes_plugin_host.original"
+ORIGINAL_PACKAGE: Final = "hermes_plugin_host.original"
 MODULES: Final = {
-    "hermes_constants": f"{HERE}.constants",
-    "agent.memory_provider": f"{HERE}.memory_provider",
-    "tools.registry": f"{HERE}.tool_registry",
+    "hermes_constants": f"{ORIGINAL_PACKAGE}.constants",
+    "agent.memory_provider": f"{ORIGINAL_PACKAGE}.memory_provider",
+    "tools.registry": f"{ORIGINAL_PACKAGE}.tool_registry",
 }
 PACKAGES: Final = frozenset({"agent", "tools"})
 DEPRECATED: Final = {"tools.registry": "ctx.register_tool"}

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
     RegisterTool = Callable[..., None]
 
-LOADING: Final[ContextVar[Any]] = ContextVar("register_tool of the plugin that is being loaded")
+REGISTER_TOOL: Final[ContextVar[Any]] = ContextVar(
+    "register_tool of the plugin that is being loaded"
+)
 
 
 @contextmanager
 def registering(register_tool: RegisterTool) -> Iterator[None]:
     """Give the tools that register themselves meanwhile to the plugin that is being loaded."""
-    token = LOADING.set(register_tool)
+    token = REGISTER_TOOL.set(register_tool)
     try:
         yield
     finally:
-        LOADING.reset(token)
+        REGISTER_TOOL.reset(token)
 
 
 class ToolRegistry:
@@ -34,7 +36,7 @@ class ToolRegistry:
         self, name: str, toolset: str, schema: dict[str, Any], handler: Any, **options: Any
     ) -> None:
         """Add a tool, as `ctx.register_tool` does; unknown options are ignored."""
-        register_tool = LOADING.get(None)
+        register_tool = REGISTER_TOOL.get(None)
         if register_tool is None:
             raise PluginError(f"the tool {name} can only be registered while a plugin is loaded")
         known = ("check_fn", "requires_env", "is_async", "description", "emoji", "override")

@@ -47,9 +47,8 @@ FIND_INCOMING = """
 # The oldest waiting message of a place that has no claimed message and no older one: another
 # process may be claiming that. The condition on unsettled states repeats that of the partial
 # indexes, so that SQLite uses them.
-NEXT_INCOMING = """
-    SELECT inbox_id FROM hermes_inbox w
-    WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
+CLAIMABLE = """
+    w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
         SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
             AND (c.state = 'claimed' OR c.inbox_id < w.inbox_id)
             AND c.state IN ('waiting', 'claimed'))
@@ -57,21 +56,12 @@ NEXT_INCOMING = """
         SELECT 1 FROM hermes_bound_place b WHERE b.session_key = w.session_key AND b.node <> ?)
         AND NOT EXISTS (
         SELECT 1 FROM hermes_paused_place p WHERE p.session_key = w.session_key AND p.until_at > ?)
-    ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
-NEXT_OF_PLACE = """
-    SELECT inbox_id FROM hermes_inbox w
-    WHERE w.session_key = ? AND w.state = 'waiting' AND w.state IN ('waiting', 'claimed')
-        AND NOT EXISTS (
-        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
-            AND (c.state = 'claimed' OR c.inbox_id < w.inbox_id)
-            AND c.state IN ('waiting', 'claimed'))
-        AND NOT EXISTS (
-        SELECT 1 FROM hermes_bound_place b WHERE b.session_key = w.session_key AND b.node <> ?)
-        AND NOT EXISTS (
-        SELECT 1 FROM hermes_paused_place p WHERE p.session_key = w.session_key AND p.until_at > ?)
-    ORDER BY w.inbox_id LIMIT 1 /* skip locked */
-"""
+OLDEST = "ORDER BY w.inbox_id LIMIT 1 /* skip locked */"
+NEXT_INCOMING = f"SELECT inbox_id FROM hermes_inbox w WHERE {CLAIMABLE} {OLDEST}"  # noqa: S608
+NEXT_OF_PLACE = f"""
+    SELECT inbox_id FROM hermes_inbox w WHERE w.session_key = ? AND {CLAIMABLE} {OLDEST}
+"""  # noqa: S608 - own names
 WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')

@@ -36,6 +36,12 @@ class ConstraintError(DriverError):
     __slots__ = ()
 
 
+class InvalidTextError(DriverError):
+    """A text is not UTF-8."""
+
+    __slots__ = ()
+
+
 class QueryResult(Protocol):
     """The result of a statement."""
 

@@ -54,10 +54,6 @@ class Reader:
         """All rows."""
         return self.execute(sql, parameters).fetchall()
 
-    def readable_rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a query; invalid UTF-8 that another program has written is replaced."""
-        return self.rows(sql, parameters)
-
     def replacing_invalid_text(self) -> AbstractContextManager[None]:
         """Replace invalid UTF-8 within the context instead of raising an error."""
         return contextlib.nullcontext()

@@ -1,5 +1,25 @@
-"""The values of a database column."""
+"""The values of a database column.
+
+SQLite keeps values of any type in any column, and another program may write to the same file.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 SqlValue = str | bytes | int | float | None
+
+MAX_NUMBER: Final = 2**53  # the largest integer that is exact as a float
+
+
+def number_sql(expression: str) -> str:
+    """An expression for a count, an amount or a time; NULL for what is not one.
+
+    Text and blobs are greater than all numbers.
+    """
+    return f"CASE WHEN {expression} BETWEEN 0 AND {MAX_NUMBER} THEN {expression} END"
+
+
+def amount_sql(expression: str) -> str:
+    """Like `number_sql`, with 0 for what is not a number."""
+    return f"coalesce({number_sql(expression)}, 0)"

@@ -23,7 +23,7 @@ IS_USABLE = """
 """
 
 
-class Known(NamedTuple):
+class KnownMessage(NamedTuple):
     """A message that is stored already, or was: that of a purged conversation has none."""
 
     row_id: int
@@ -54,11 +54,11 @@ def _known_rows_sql(count: int) -> str:
     return KNOWN_ROWS.format(places=", ".join("?" * count))
 
 
-def known_rows(tx: Reader, keys: Sequence[bytes]) -> dict[bytes, Known]:
+def known_rows(tx: Reader, keys: Sequence[bytes]) -> dict[bytes, KnownMessage]:
     """The stored messages among those with these identities."""
-    found: dict[bytes, Known] = {}
+    found: dict[bytes, KnownMessage] = {}
     for start in range(0, len(keys), LOOKUP_ROWS):
         some = keys[start : start + LOOKUP_ROWS]
         for uid, row_id, session_id in tx.rows(_known_rows_sql(len(some)), some):
-            found[bytes(uid)] = Known(row_id, session_id)
+            found[bytes(uid)] = KnownMessage(row_id, session_id)
     return found

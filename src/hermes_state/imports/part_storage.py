@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
-    from hermes_state.imports.identities import Known
+    from hermes_state.imports.identities import KnownMessage
     from hermes_state.imports.rows import (
         ImportedMessage,
         ImportedPart,
@@ -104,7 +104,7 @@ class NewRow(NamedTuple):
 
     message: ImportedMessage
     uid: bytes
-    original: Known | None = None
+    original: KnownMessage | None = None
 
 
 class PartStorage:
@@ -262,7 +262,7 @@ class PartStorage:
             if message.may_change:
                 self._extend_row(message, known.row_id)
 
-    def _is_here(self, message: ImportedMessage, known: Known) -> bool:
+    def _is_here(self, message: ImportedMessage, known: KnownMessage) -> bool:
         """Whether a message is in this conversation; what the agent added to it is stored."""
         if known.session_id != self._session_id:
             return False
@@ -328,7 +328,7 @@ class PartStorage:
             if message.role == "user" and not message.is_summary:
                 self._preview = to_utf8_text(preview(message.content)) or ""
 
-    def _note_copy(self, row_id: int, original: Known | None) -> None:
+    def _note_copy(self, row_id: int, original: KnownMessage | None) -> None:
         origin = edits.NO_ORIGIN
         if original is not None and original.session_id is None:  # purged
             markers = json.dumps({BRANCH_MARKER: ""})
@@ -371,7 +371,7 @@ class PartStorage:
         tx.execute(TOUCH_SESSION, (self._path, last_at, session_id))
         if is_new:
             return
-        added = index.Appended(
+        added = index.AppendedRows(
             self._last_row, self._last_at, self._added, self._calls, self._preview
         )
         index.record_append(tx, session_id, added)

@@ -19,7 +19,7 @@ from hermes_core.history_rows import (
     project_of,
 )
 from hermes_core.messages import HOOK_FEEDBACK
-from hermes_state.engine.database import DriverError
+from hermes_state.engine.database import InvalidTextError
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import PORTABLE_JSON_PREFIX, decode_json
 from hermes_state.sessions import lineage
@@ -81,7 +81,6 @@ CHANGES_VERSION: Final = """
 COUNT_THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
 HISTORY_ID: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
 MAX_EXACT_INTEGER: Final = 2**53
-DECODE_ERROR: Final = "Could not decode"
 
 
 @cache
@@ -173,9 +172,7 @@ class StoreHistory:
         """
         if not self._engine.database.is_file:
             return {}
-        rows = self._engine.read(
-            lambda reader: reader.readable_rows(reader.prepared(_signature_sql))
-        )
+        rows = self._engine.read(lambda reader: reader.rows(reader.prepared(_signature_sql)))
         return {row[0]: _signature(row[1:]) for row in rows if isinstance(row[0], str)}
 
     def session(self, session_id: str) -> ScannedSession | None:
@@ -218,9 +215,8 @@ class StoreHistory:
         sql = _rows_sql(reader.columns, with_copies=self._has_copies)
         try:
             return read(reader.execute(sql, values))
-        except DriverError as error:
-            if DECODE_ERROR not in str(error):
-                raise
+        except InvalidTextError:
+            pass  # read again below
         with reader.replacing_invalid_text():
             return read(reader.execute(sql, values))
 
@@ -319,7 +315,7 @@ def _changed_since(reader: Reader, position: HistoryPosition) -> list[ChangedSes
 
 
 def _session(reader: Reader, session_id: str) -> ScannedSession | None:
-    rows = reader.readable_rows(_session_sql(reader.columns), (session_id,))
+    rows = reader.rows(_session_sql(reader.columns), (session_id,))
     if not rows:
         return None
     row = rows[0]
@@ -359,13 +355,7 @@ def _number(value: Any) -> float:
 
 
 def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> SessionKind:
-    try:
-        kind, _ = lineage.kind_of(reader, session_id)
-    except DriverError as error:
-        if DECODE_ERROR not in str(error):
-            raise
-        with reader.replacing_invalid_text():
-            kind, _ = lineage.kind_of(reader, session_id)
+    kind, _ = lineage.kind_of(reader, session_id)
     session_kind = SESSION_KINDS.get(kind, SessionKind.CONVERSATION)
     if session_kind is SessionKind.CONVERSATION and source in SCHEDULED_SOURCES:
         return SessionKind.SCHEDULED

@@ -191,7 +191,7 @@ def _count(tx: Tx, session_id: str, new: list[NewMessage], last_id: int) -> None
         # A session that has ended is not written to without an event that it continues.
         sessions.reopen(tx, MessageIds(tx.clock).new(), session_id)
         tx.execute(sql, values)
-    added = index.Appended(last_id, at, rows, calls, text)
+    added = index.AppendedRows(last_id, at, rows, calls, text)
     if index.record_append(tx, session_id, added):
         # A conversation that continues is restored from the trash.
         trash.restore_all(tx, MessageIds(tx.clock), session_id)

@@ -38,7 +38,7 @@ RETRY_BACKOFF: Final = Backoff(0.02, 0.1, factor=5.0)
 MAX_RETRIES: Final = 2
 JOURNALED_ROW_ID: Final = 0
 
-LIVE = " AND coalesce(active, 1) = 1"
+ACTIVE_ONLY = " AND coalesce(active, 1) = 1"
 LIVE_OR_COMPACTED = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
 RECENT_USER = """
     SELECT id, timestamp, content FROM messages
@@ -89,7 +89,7 @@ class ExportedSession(NamedTuple):
 def _state_filter(*, include_inactive: bool, include_compacted: bool = False) -> str:
     if include_inactive:
         return ""
-    return LIVE_OR_COMPACTED if include_compacted else LIVE
+    return LIVE_OR_COMPACTED if include_compacted else ACTIVE_ONLY
 
 
 def read_chunk(

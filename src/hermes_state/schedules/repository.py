@@ -65,12 +65,12 @@ SELECT_REQUESTED = f"""
     WHERE state = 'requested' ORDER BY occurrence_id
 """  # noqa: S608 - own names
 # Only if no other node was faster, and nobody has changed the job.
-ADVANCE = """
+ADVANCE_JOB = """
     UPDATE hermes_scheduled_job
     SET next_at = ?, runs_left = ?, state = ?, is_held = 0
     WHERE job_id = ? AND state = 'active' AND next_at = ? AND rule = ?
 """
-HOLD = """
+HOLD_JOB = """
     UPDATE hermes_scheduled_job SET is_held = 1
     WHERE job_id = ? AND state = 'active' AND next_at = ? AND is_held = 0
 """
@@ -95,11 +95,11 @@ HISTORY = f"""
 IS_CLAIMED = """
     SELECT 1 FROM hermes_inbox WHERE inbox_id = ? AND state = 'claimed' AND process_id = ?
 """
-START = """
+START_RUN = """
     UPDATE hermes_occurrence SET state = 'running', session_id = ?, started_at = ?
     WHERE occurrence_id = ? AND state = 'waiting'
 """
-FINISH = """
+FINISH_RUN = """
     UPDATE hermes_occurrence SET state = ?, ended_at = ?, error = ?
     WHERE occurrence_id = ? AND state IN ('waiting', 'running')
 """
@@ -108,7 +108,7 @@ COUNT_FAILURE = """
     UPDATE hermes_scheduled_job SET failures = failures + 1 WHERE job_id = ? RETURNING failures
 """
 NO_FAILURES = "UPDATE hermes_scheduled_job SET failures = 0 WHERE job_id = ? AND failures > 0"
-PAUSE = """
+PAUSE_JOB = """
     UPDATE hermes_scheduled_job SET state = 'paused', reason = ?
     WHERE job_id = ? AND state = 'active'
 """
@@ -171,7 +171,7 @@ class DueRuns(NamedTuple):
 def finish(tx: Tx, occurrence_id: int, state: OccurrenceState, error: str | None = None) -> bool:
     """Record the end of a run, in the transaction that settles its inbox row."""
     row = (state, tx.clock.now(), error, occurrence_id)
-    return tx.execute(FINISH, row).rowcount > 0
+    return tx.execute(FINISH_RUN, row).rowcount > 0
 
 
 def count_failure(tx: Tx, job_id: int) -> int:
@@ -186,7 +186,7 @@ def forgive_failures(tx: Tx, job_id: int) -> None:
 
 def pause(tx: Tx, job_id: int, reason: str) -> bool:
     """Pause a job; False if it is not active."""
-    return tx.execute(PAUSE, (reason, job_id)).rowcount > 0
+    return tx.execute(PAUSE_JOB, (reason, job_id)).rowcount > 0
 
 
 class ScheduleRepository(Repository):
@@ -313,7 +313,7 @@ class ScheduleRepository(Repository):
 
         def hand_over(tx: Tx) -> bool:
             values = (due.next_at, due.runs_left, due.state, job.job_id, job.next_at, job.rule)
-            if not tx.execute(ADVANCE, values).rowcount:
+            if not tx.execute(ADVANCE_JOB, values).rowcount:
                 return False
             if due.missed and not due.runs:
                 skipped = (due.last_missed, "skipped", 0, due.missed - 1, tx.clock.now())
@@ -341,7 +341,7 @@ class ScheduleRepository(Repository):
     def hold(self, job: ScheduledJob) -> bool:
         """Note that a job that is due waits for a budget; False if that was noted before."""
         values = (job.job_id, job.next_at)
-        return self.engine.write(lambda tx: tx.execute(HOLD, values).rowcount > 0)
+        return self.engine.write(lambda tx: tx.execute(HOLD_JOB, values).rowcount > 0)
 
     # Runs
 
@@ -361,7 +361,7 @@ class ScheduleRepository(Repository):
             if tx.value(IS_CLAIMED, (occurrence.inbox_id, process_id)) is None:
                 raise StoreError(f"the run {occurrence.occurrence_id} is not claimed here")
             values = (session_id, tx.clock.now(), occurrence.occurrence_id)
-            if not tx.execute(START, values).rowcount:
+            if not tx.execute(START_RUN, values).rowcount:
                 return False
             sessions.create(tx, session_id, {"source": CRON, **facts})
             return True

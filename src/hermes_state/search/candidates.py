@@ -96,7 +96,7 @@ NOT_IN_TRASH: Final = (
 )
 
 
-class Patience:
+class ScanDeadline:
     """Time limit for scanning messages that are not indexed."""
 
     def __init__(self, seconds: float) -> None:
@@ -125,7 +125,7 @@ class SearchFilter(NamedTuple):
     with_tools: bool = False
     include_inactive: bool = False
     oldest_first: bool = False
-    patience: Patience | None = None
+    patience: ScanDeadline | None = None
 
     def allows(self, candidate: Candidate) -> bool:
         """Whether a message passes the filters, regardless of its text."""

@@ -13,7 +13,7 @@ from hermes_state.search.searcher import hits
 if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
-    from hermes_state.search.candidates import Patience, SearchFilter
+    from hermes_state.search.candidates import ScanDeadline, SearchFilter
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
@@ -41,7 +41,7 @@ class GroupOptions(NamedTuple):
     since: float | None = None
     until: float | None = None
     with_tools: bool = False
-    patience: Patience | None = None
+    patience: ScanDeadline | None = None
     limit: int = 20
     offset: int = 0
 

@@ -99,8 +99,8 @@ class Condition(NamedTuple):
     values: tuple[Any, ...]
 
 
-ANYTHING: Final = Condition("TRUE", ())
-NOTHING: Final = Condition("FALSE", ())
+TRUE_CONDITION: Final = Condition("TRUE", ())
+FALSE_CONDITION: Final = Condition("FALSE", ())
 
 
 class DatabaseSearcher:
@@ -324,14 +324,14 @@ def _inside_conditions(reader: Reader, tokens: list[str]) -> list[Condition]:
 
 
 def _contains(words: list[str]) -> Condition:
-    return Condition("words @> ?::text[]", (words,)) if words else ANYTHING
+    return Condition("words @> ?::text[]", (words,)) if words else TRUE_CONDITION
 
 
 def _any_of(terms: list[str] | None) -> Condition:
     """Messages with one of the terms; None stands for too many."""
     if terms is None:
-        return ANYTHING
-    return Condition("words && ?::text[]", (terms,)) if terms else NOTHING
+        return TRUE_CONDITION
+    return Condition("words && ?::text[]", (terms,)) if terms else FALSE_CONDITION
 
 
 def _with_prefix(reader: Reader, prefix: str) -> list[str] | None:

@@ -12,7 +12,7 @@ from hermes_state.sessions import lineage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_state.search.candidates import Patience, SearchFilter
+    from hermes_state.search.candidates import ScanDeadline, SearchFilter
     from hermes_state.search.groups import GroupedHits, GroupOptions
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.postgres import DatabaseSearcher
@@ -39,7 +39,7 @@ class SearchRepository(Repository):
         until: float | None = None,
         with_tools: bool = False,
         inside_words: bool = False,
-        patience: Patience | None = None,
+        patience: ScanDeadline | None = None,
     ) -> list[FoundMessage]:
         """Messages that match *query*, with a snippet and the positions of the matches in it.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import preview
+from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.messages.rows import decode_content, to_utf8_text
 from hermes_state.sessions import lineage
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
 
 # Values of `shown`.
-INNER: Final = 0
+UNLISTED: Final = 0
 LISTED: Final = 1
 TRASHED: Final = 2
 PURGED: Final = 3
@@ -31,7 +32,7 @@ WRITE_WATERMARK = """
     INSERT INTO hermes_layout (name, value) VALUES ('indexed_through', ?)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
-TAIL = """
+SESSIONS_IN_TAIL = """
     SELECT session_id, max(id) FROM messages WHERE id > ? AND id <= ? GROUP BY session_id
 """
 LAST_INDEXED = "SELECT last_message_id FROM hermes_session_index WHERE session_id = ?"
@@ -50,10 +51,10 @@ COUNTS = """
            (SELECT count(*) FROM hermes_session_index)
            - (SELECT count(*) FROM hermes_session_index WHERE shown >= 3)
 """
-COUNT_ROWS = """
-    SELECT count(*), coalesce(sum(coalesce(active, 1)), 0), max(timestamp)
+COUNT_ROWS = f"""
+    SELECT count(*), count(*) FILTER (WHERE coalesce(active, 1) = 1), max({number_sql("timestamp")})
     FROM messages WHERE session_id = ?
-"""
+"""  # noqa: S608 - own names
 COUNT_COPIES = """
     SELECT count(*) FROM messages m JOIN hermes_copy c ON c.message_id = m.id
     WHERE m.session_id = ?
@@ -64,7 +65,10 @@ FIRST_USER_CONTENTS = """
     WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR compacted = 1)
         AND coalesce(finish_reason, '') <> 'deleted' ORDER BY id LIMIT 20
 """
-SESSION_FACTS = "SELECT started_at, ended_at, tool_call_count FROM sessions WHERE id = ?"
+SESSION_FACTS = f"""
+    SELECT {amount_sql("started_at")}, {number_sql("ended_at")}, {amount_sql("tool_call_count")}
+    FROM sessions WHERE id = ?
+"""  # noqa: S608 - own names
 IN_TRASH = "SELECT 1 FROM hermes_trash WHERE session_id = ?"
 OLD_COUNTS = """
     SELECT lifetime_messages, lifetime_tool_calls, epoch
@@ -102,7 +106,7 @@ SET_POSITION = """
 """
 
 
-class Appended(NamedTuple):
+class AppendedRows(NamedTuple):
     """Rows that were appended to a session."""
 
     last_id: int
@@ -112,7 +116,7 @@ class Appended(NamedTuple):
     preview: str  # of the first user message, if there is one
 
 
-def record_append(tx: Tx, session_id: str, added: Appended) -> bool:
+def record_append(tx: Tx, session_id: str, added: AppendedRows) -> bool:
     """Update the index for appended rows; whether the session is in the trash."""
     if tx.is_behind:
         reindex(tx, session_id)
@@ -149,7 +153,7 @@ def reindex(tx: Tx, session_id: str) -> None:
             tx.value(LAST_ID, (session_id,)) or 0,
             active,
             max(total - copies, old[0]),
-            max(tool_calls or 0, old[1]),
+            max(tool_calls, old[1]),
             old[2],
             first_user_text(tx, session_id),
         ),
@@ -165,7 +169,7 @@ def _has_copies(tx: Tx) -> bool:
 
 def first_user_text(reader: Reader, session_id: str) -> str | None:
     """The preview of a conversation: the start of its first user message."""
-    for (content,) in reader.readable_rows(FIRST_USER_CONTENTS, (session_id,)):
+    for (content,) in reader.rows(FIRST_USER_CONTENTS, (session_id,)):
         if text := to_utf8_text(preview(decode_content(content))):
             return text
     return None
@@ -187,14 +191,14 @@ def update_position(tx: Tx, session_id: str) -> None:
 def _shown(tx: Tx, session_id: str, position: lineage.LineagePosition) -> int:
     if tx.value(IN_TRASH, (session_id,)):
         return TRASHED
-    return LISTED if position.is_listed else INNER
+    return LISTED if position.is_listed else UNLISTED
 
 
 def stale_in_tail(reader: Reader, watermark: int, through: int) -> list[str]:
     """Sessions with rows above *watermark* that their index row does not include."""
     return [
         session_id
-        for session_id, newest in reader.rows(TAIL, (watermark, through))
+        for session_id, newest in reader.rows(SESSIONS_IN_TAIL, (watermark, through))
         if (reader.value(LAST_INDEXED, (session_id,)) or 0) < newest
     ]
 

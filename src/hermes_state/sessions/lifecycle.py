@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STATE = "SELECT ended_at IS NULL FROM sessions WHERE id = ?"
 
 
-class State(StrEnum):
+class SessionState(StrEnum):
     """State of a conversation, derived from its row."""
 
     ABSENT = "absent"
@@ -27,7 +27,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class Change(StrEnum):
+class SessionChange(StrEnum):
     """A change of the state."""
 
     BEGIN = "begin"
@@ -37,7 +37,7 @@ class Change(StrEnum):
     PURGE = "purge"
 
 
-class Announced(StrEnum):
+class AnnouncedBoundary(StrEnum):
     """The boundary event that plugins receive for a change."""
 
     NOTHING = "nothing"
@@ -48,25 +48,33 @@ class Announced(StrEnum):
 class Transition(NamedTuple):
     """The state after a change, and the event it announces."""
 
-    to: State
-    announced: Announced = Announced.NOTHING
+    to: SessionState
+    announced: AnnouncedBoundary = AnnouncedBoundary.NOTHING
     begins_epoch: bool = False
 
 
-TRANSITIONS: Final[dict[tuple[State, Change], Transition]] = {
-    (State.ABSENT, Change.BEGIN): Transition(State.OPEN),
-    (State.ABSENT, Change.END): Transition(State.ABSENT),  # nothing to end
-    (State.ABSENT, Change.REOPEN): Transition(State.ABSENT),
-    (State.ABSENT, Change.PURGE): Transition(State.ABSENT),
-    (State.OPEN, Change.BEGIN): Transition(State.OPEN),
-    (State.OPEN, Change.END): Transition(State.ENDED, Announced.FINAL),
-    (State.OPEN, Change.REOPEN): Transition(State.OPEN),
-    (State.OPEN, Change.PASS): Transition(State.OPEN, Announced.BOUNDARY),
-    (State.ENDED, Change.BEGIN): Transition(State.ENDED),
-    (State.ENDED, Change.END): Transition(State.ENDED),  # the first reason is kept
-    (State.ENDED, Change.REOPEN): Transition(State.OPEN, Announced.BOUNDARY, begins_epoch=True),
-    (State.ENDED, Change.PASS): Transition(State.ENDED, Announced.BOUNDARY),
-    (State.ENDED, Change.PURGE): Transition(State.ABSENT),
+TRANSITIONS: Final[dict[tuple[SessionState, SessionChange], Transition]] = {
+    (SessionState.ABSENT, SessionChange.BEGIN): Transition(SessionState.OPEN),
+    (SessionState.ABSENT, SessionChange.END): Transition(SessionState.ABSENT),  # nothing to end
+    (SessionState.ABSENT, SessionChange.REOPEN): Transition(SessionState.ABSENT),
+    (SessionState.ABSENT, SessionChange.PURGE): Transition(SessionState.ABSENT),
+    (SessionState.OPEN, SessionChange.BEGIN): Transition(SessionState.OPEN),
+    (SessionState.OPEN, SessionChange.END): Transition(SessionState.ENDED, AnnouncedBoundary.FINAL),
+    (SessionState.OPEN, SessionChange.REOPEN): Transition(SessionState.OPEN),
+    (SessionState.OPEN, SessionChange.PASS): Transition(
+        SessionState.OPEN, AnnouncedBoundary.BOUNDARY
+    ),
+    (SessionState.ENDED, SessionChange.BEGIN): Transition(SessionState.ENDED),
+    (SessionState.ENDED, SessionChange.END): Transition(
+        SessionState.ENDED
+    ),  # the first reason is kept
+    (SessionState.ENDED, SessionChange.REOPEN): Transition(
+        SessionState.OPEN, AnnouncedBoundary.BOUNDARY, begins_epoch=True
+    ),
+    (SessionState.ENDED, SessionChange.PASS): Transition(
+        SessionState.ENDED, AnnouncedBoundary.BOUNDARY
+    ),
+    (SessionState.ENDED, SessionChange.PURGE): Transition(SessionState.ABSENT),
 }
 
 # Boundary kind by end reason.
@@ -94,15 +102,15 @@ def kind_of(reason: str) -> BoundaryKind:
     return KIND_OF_REASON.get(reason, BoundaryKind.SHUTDOWN)
 
 
-def state_of(reader: Reader, session_id: str) -> State:
+def state_of(reader: Reader, session_id: str) -> SessionState:
     """Current state of a conversation."""
     is_open = reader.value(STATE, (session_id,))
     if is_open is None:
-        return State.ABSENT
-    return State.OPEN if is_open else State.ENDED
+        return SessionState.ABSENT
+    return SessionState.OPEN if is_open else SessionState.ENDED
 
 
-def transition(state: State, change: Change) -> Transition:
+def transition(state: SessionState, change: SessionChange) -> Transition:
     """The transition of a change from a state; raises IllegalChangeError if there is none."""
     result = TRANSITIONS.get((state, change))
     if result is None:
@@ -110,6 +118,6 @@ def transition(state: State, change: Change) -> Transition:
     return result
 
 
-def plan(reader: Reader, session_id: str, change: Change) -> Transition:
+def plan(reader: Reader, session_id: str, change: SessionChange) -> Transition:
     """The transition of a change from a conversation's current state."""
     return transition(state_of(reader, session_id), change)

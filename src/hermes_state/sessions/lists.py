@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.engine.dialect import prefix_pattern, substring_pattern
+from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lineage
 from hermes_state.sessions.extras import lacks_extras, with_extras
@@ -31,7 +32,7 @@ MAX_UNINDEXED_ROWS: Final = 64
 EXTRA_ROWS: Final = 50
 MAX_RECENT_MESSAGES: Final = 2000
 
-STARTED_AT = "SELECT started_at FROM sessions WHERE id = ?"
+STARTED_AT = f"SELECT {number_sql('started_at')} FROM sessions WHERE id = ?"  # noqa: S608
 BY_START = "SELECT id FROM sessions ORDER BY started_at DESC"
 RECENTLY_WRITTEN = """
     SELECT session_id FROM (SELECT session_id, id FROM messages ORDER BY id DESC LIMIT ?)
@@ -39,10 +40,10 @@ RECENTLY_WRITTEN = """
 """
 
 # The last activity of a session that is not indexed yet.
-COMPUTED_LAST_ACTIVITY = """
-    coalesce((SELECT max(timestamp) FROM messages m WHERE m.session_id = s.id),
-             s.ended_at, s.started_at)
-"""
+COMPUTED_LAST_ACTIVITY = f"""
+    coalesce((SELECT max({number_sql("timestamp")}) FROM messages m WHERE m.session_id = s.id),
+             {number_sql("s.ended_at")}, {amount_sql("s.started_at")})
+"""  # noqa: S608 - own names
 
 
 HAS_KEY = "s.session_key = ?"
@@ -140,7 +141,7 @@ def read_listed(reader: Reader, sql: str, values: Iterable[SqlValue]) -> list[Li
     end = known + len(reader.prepared(other_columns))
     return [
         ListedSession(SessionRow._make(row[:known] + (row[known:end],)), *row[end:])  # noqa: RUF005
-        for row in reader.execute(sql, tuple(values))
+        for row in reader.rows(sql, tuple(values))
     ]
 
 
@@ -149,7 +150,8 @@ def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[ListedSe
     where, values = session_filter.conditions(reader.columns)
     order = "i.last_activity DESC" if session_filter.by_last_active else "s.started_at DESC"
     sql = (
-        f"SELECT {reader.prepared(listed_columns)}, coalesce(i.preview, ''), i.last_activity,"  # noqa: S608
+        f"SELECT {reader.prepared(listed_columns)}, coalesce(i.preview, ''),"  # noqa: S608
+        f" {amount_sql('i.last_activity')},"
         " i.root_id, i.kind"
         " FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
         f" WHERE {where} ORDER BY {order}, s.id DESC LIMIT ? OFFSET ?"

@@ -12,7 +12,7 @@ from hermes_state.sessions import lineage
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
 
-EXACT = "SELECT id FROM sessions WHERE id = ?"
+SESSION_BY_ID = "SELECT id FROM sessions WHERE id = ?"
 BY_PREFIX = "SELECT id, title FROM sessions WHERE id >= ? AND id < ? ORDER BY id LIMIT 6"
 BY_TITLE = "SELECT id FROM sessions WHERE title = ?"
 BY_NATIVE_ID = """
@@ -39,7 +39,7 @@ def resolve(reader: Reader, text: str) -> str:
     """
     if text == "last":
         return _last(reader)
-    for sql in (EXACT, BY_TITLE, *([BY_NATIVE_ID] if _has_imports(reader) else [])):
+    for sql in (SESSION_BY_ID, BY_TITLE, *([BY_NATIVE_ID] if _has_imports(reader) else [])):
         session_id = reader.value(sql, (text,))
         if session_id is not None:
             return str(session_id)
@@ -104,7 +104,7 @@ class LookupRepository(Repository):
         prefix = session_id_or_prefix
 
         def find(reader: Reader) -> str | None:
-            if reader.value(EXACT, (prefix,)) is not None:
+            if reader.value(SESSION_BY_ID, (prefix,)) is not None:
                 return prefix
             rows = reader.rows(BY_PREFIX, (prefix, prefix + "\U0010ffff")) if prefix else []
             return str(rows[0][0]) if len(rows) == 1 else None

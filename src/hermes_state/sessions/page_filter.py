@@ -83,7 +83,7 @@ class SessionPageFilter(NamedTuple):
     @property
     def shown(self) -> tuple[int, ...]:
         """The values of `shown` in the index that match."""
-        listed = (index.INNER, index.LISTED) if self.children else (index.LISTED,)
+        listed = (index.UNLISTED, index.LISTED) if self.children else (index.LISTED,)
         if self.state == TRASH:
             return (index.TRASHED,)
         return (*listed, index.TRASHED) if self.state == ALL_STATES else listed

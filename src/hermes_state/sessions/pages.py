@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.delivery import leases
+from hermes_state.engine.values import amount_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lists, sort_values, trash
 from hermes_state.sessions.labels import tags_of
@@ -158,7 +159,7 @@ def _read_rows(reader: Reader, sql: str, values: Sequence[SqlValue]) -> list[Pag
     known = len(COLUMNS)
     end = known + len(reader.prepared(other_columns))
     rows = []
-    for row in reader.execute(sql, values):
+    for row in reader.rows(sql, values):
         session = SessionRow._make(row[:known] + (row[known:end],))  # noqa: RUF005 - faster
         rows.append(PageRow(ListedSession(session, *row[end : end + 4]), *row[end + 4 :]))
     return rows
@@ -174,7 +175,8 @@ JOIN_TRASH: Final = " LEFT JOIN hermes_trash t ON t.session_id = i.session_id"
 
 def _select(columns: Columns) -> str:
     return (
-        f"SELECT {listed_columns(columns)}, coalesce(i.preview, ''), i.last_activity,"
+        f"SELECT {listed_columns(columns)}, coalesce(i.preview, ''),"
+        f" {amount_sql('i.last_activity')},"
         f" i.root_id, i.kind, t.trashed_at, t.title, coalesce(o.tool_errors, {NOT_COUNTED})"
     )
 

@@ -6,6 +6,8 @@ a millisecond at every start.
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_state.engine.values import amount_sql, number_sql
+
 if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.values import SqlValue
@@ -69,6 +71,13 @@ class SessionRow(NamedTuple):
 
 COLUMNS: Final = SessionRow._fields[:-1]
 _NUMBERS: Final = frozenset({"pinned", "hidden", "expiry_finalized"})
+_AMOUNTS: Final = frozenset(
+    {"ended_at", "archived", "estimated_cost_usd", "actual_cost_usd", "last_read_at", *_NUMBERS}
+)
+# Another program may have stored a blob.
+_SHOWN_TEXTS: Final = frozenset(
+    {"source", "user_id", "model", "end_reason", "cwd", "title", "display_name", "git_repo_root"}
+)
 _COUNTS: Final = frozenset(COLUMNS[COLUMNS.index("message_count") : COLUMNS.index("archived")])
 # Columns that older files lack; their values are then in a table of ours.
 EXTRA_COLUMNS: Final = frozenset(COLUMNS[COLUMNS.index("pinned") : -1])
@@ -170,10 +179,12 @@ def _select(columns: "Columns", prompt: str) -> str:
 def _expression(columns: "Columns", name: str, prompt: str) -> str:
     if name == "system_prompt":
         return prompt
-    if name in _COUNTS:
-        return f"coalesce(s.{name}, 0)"
+    if name in _COUNTS or name == "started_at":
+        return amount_sql(f"s.{name}")
+    if name in _AMOUNTS and columns.session_has(name):
+        return number_sql(f"s.{name}")
     if columns.session_has(name):
-        return "s." + name
+        return f"CAST(s.{name} AS TEXT)" if name in _SHOWN_TEXTS else "s." + name
     return "0" if name in _NUMBERS else "NULL"
 
 

@@ -13,7 +13,7 @@ from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions.extras import with_extras
-from hermes_state.sessions.lifecycle import Announced, Change, State
+from hermes_state.sessions.lifecycle import AnnouncedBoundary, SessionChange, SessionState
 from hermes_state.sessions.records import (
     EXTRA_COLUMNS,
     SessionRow,
@@ -70,8 +70,8 @@ def create(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> bool:
     if (prompt := facts.pop("system_prompt", None)) is not None:
         facts.update(prompt_columns(tx, str(prompt)))
     columns = {n: v for n, v in facts.items() if tx.columns.session_has(n)}
-    is_new = lifecycle.state_of(tx, session_id) is State.ABSENT
-    lifecycle.plan(tx, session_id, Change.BEGIN)
+    is_new = lifecycle.state_of(tx, session_id) is SessionState.ABSENT
+    lifecycle.plan(tx, session_id, SessionChange.BEGIN)
     if is_new:
         columns.setdefault("started_at", tx.clock.now())
         names = ", ".join(["id", *columns])
@@ -118,8 +118,8 @@ def end(
     new_session_id: str | None = None,
 ) -> bool:
     """End an open session and announce it; an ended session keeps its first reason."""
-    planned = lifecycle.plan(tx, session_id, Change.END)
-    if planned.announced is Announced.NOTHING:
+    planned = lifecycle.plan(tx, session_id, SessionChange.END)
+    if planned.announced is AnnouncedBoundary.NOTHING:
         return False
     at = tx.clock.now() if ended_at is None else ended_at
     tx.execute(END, (at, reason, session_id))
@@ -131,7 +131,7 @@ def end(
         session_id,
         lifecycle.kind_of(reason),
         reason,
-        is_final=planned.announced is Announced.FINAL,
+        is_final=planned.announced is AnnouncedBoundary.FINAL,
         old_session_id=session_id,
         new_session_id=new_session_id,
     )
@@ -146,8 +146,8 @@ def reopen(tx: Tx, event_id: str, session_id: str, *, old_session_id: str | None
     *old_session_id* is the conversation that its place had before, unless an event of that
     conversation names this one.
     """
-    planned = lifecycle.plan(tx, session_id, Change.REOPEN)
-    if planned.announced is Announced.NOTHING:
+    planned = lifecycle.plan(tx, session_id, SessionChange.REOPEN)
+    if planned.announced is AnnouncedBoundary.NOTHING:
         return False
     tx.execute(REOPEN, (session_id,))
     if planned.begins_epoch:
@@ -159,7 +159,7 @@ def reopen(tx: Tx, event_id: str, session_id: str, *, old_session_id: str | None
         session_id,
         BoundaryKind.RESUME,
         "reopened",
-        is_final=planned.announced is Announced.FINAL,
+        is_final=planned.announced is AnnouncedBoundary.FINAL,
         old_session_id=old_session_id,
         new_session_id=session_id,
     )
@@ -181,9 +181,9 @@ def switch(
     if is_left or is_reopened:
         return is_reopened
     states = {name: lifecycle.state_of(tx, name) for name in (old_id, new_id)}
-    is_named_by_old = states[old_id] is State.OPEN or states[new_id] is State.ABSENT
+    is_named_by_old = states[old_id] is SessionState.OPEN or states[new_id] is SessionState.ABSENT
     subject = old_id if is_named_by_old else new_id
-    if states[subject] is not State.ABSENT:
+    if states[subject] is not SessionState.ABSENT:
         kind = lifecycle.KIND_OF_REASON.get(reason, BoundaryKind.NEW)
         places = {"old_session_id": old_id, "new_session_id": new_id}
         announce(tx, ids.new(), subject, kind, reason, **places)
@@ -194,8 +194,8 @@ def announce(
     tx: Tx, event_id: str, session_id: str, kind: BoundaryKind, reason: str, **ids: str | None
 ) -> None:
     """Announce a boundary that does not change the state of a conversation."""
-    planned = lifecycle.plan(tx, session_id, Change.PASS)
-    is_final = planned.announced is Announced.FINAL
+    planned = lifecycle.plan(tx, session_id, SessionChange.PASS)
+    is_final = planned.announced is AnnouncedBoundary.FINAL
     boundaries.announce(tx, event_id, session_id, kind, reason, is_final=is_final, **ids)
 
 

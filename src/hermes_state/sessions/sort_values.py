@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ SLICE_ROWS: Final = 5000  # about 100 ms
 RECENT_SESSIONS: Final = 200  # compared with their rows where other programs write
 POSITION: Final = "sorted_through"
 
-ROOT_START: Final = """
-    coalesce(nullif((SELECT r.started_at FROM sessions r WHERE r.id = i.root_id), 0.0),
-             s.started_at)
-"""
+ROOT_START: Final = f"""
+    coalesce(
+        nullif((SELECT {amount_sql("r.started_at")} FROM sessions r WHERE r.id = i.root_id), 0),
+        {amount_sql("s.started_at")})
+"""  # noqa: S608 - own names
 READ_POSITION: Final = "SELECT value FROM hermes_layout WHERE name = 'sorted_through'"
 WRITE_POSITION: Final = """
     INSERT INTO hermes_layout (name, value) VALUES ('sorted_through', ?)
@@ -97,14 +99,14 @@ BY_LAST_ACTIVITY: Final = PageOrder()
 def computed_values(columns: Columns) -> dict[str, str]:
     """SQL expressions over `sessions s` and the index `i` for the values that are derived."""
     costs = [
-        f"s.{name}"
+        number_sql(f"s.{name}")
         for name in ("actual_cost_usd", "estimated_cost_usd")
         if columns.session_has(name)
     ]
     return {
         STARTED: ROOT_START,
-        MESSAGES: "coalesce(s.message_count, 0)",
-        TOKENS: "coalesce(s.input_tokens, 0) + coalesce(s.output_tokens, 0)",
+        MESSAGES: amount_sql("s.message_count"),
+        TOKENS: f"{amount_sql('s.input_tokens')} + {amount_sql('s.output_tokens')}",
         COST: f"coalesce({', '.join([*costs, '0.0'])})" if costs else "0.0",
     }
 

@@ -4,33 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
 
-NUMBERS = """
+STARTED_AT = amount_sql("s.started_at")
+COSTS = f"{number_sql('s.actual_cost_usd')}, {number_sql('s.estimated_cost_usd')}"
+NUMBERS = f"""
     SELECT s.id, coalesce(i.root_id, s.id), coalesce(i.kind, 'root'), coalesce(i.shown, 1),
-           s.source, s.model, s.started_at, coalesce(i.last_activity, s.started_at),
-           coalesce(s.message_count, 0), coalesce(s.tool_call_count, 0),
-           coalesce(s.input_tokens, 0), coalesce(s.output_tokens, 0),
-           coalesce(s.cache_read_tokens, 0), coalesce(s.actual_cost_usd, s.estimated_cost_usd, 0.0),
-           {folder}, coalesce(s.parent_session_id, ''), coalesce(s.user_id, '')
+           CAST(s.source AS TEXT), CAST(s.model AS TEXT), {STARTED_AT},
+           coalesce({number_sql("i.last_activity")}, {STARTED_AT}),
+           {amount_sql("s.message_count")}, {amount_sql("s.tool_call_count")},
+           {amount_sql("s.input_tokens")}, {amount_sql("s.output_tokens")},
+           {amount_sql("s.cache_read_tokens")}, coalesce({COSTS}, 0.0),
+           CAST({{folder}} AS TEXT), coalesce(s.parent_session_id, ''),
+           CAST(coalesce(s.user_id, '') AS TEXT)
     FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
-"""
+"""  # noqa: S608 - own names
 WITHOUT_INDEX = "FROM sessions s LEFT JOIN (SELECT NULL AS root_id, NULL AS kind, NULL AS shown,"
 WITHOUT_INDEX += " NULL AS last_activity) i"
 
 
+def _sum(expression: str) -> str:
+    return f"sum({amount_sql(expression)})"
+
+
 # Most sessions have only the model of their own row.
-SEVERAL_MODELS = """
-    SELECT session_id, model, sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
-           sum(CASE WHEN actual_cost_usd > 0 THEN actual_cost_usd ELSE estimated_cost_usd END)
+SEVERAL_MODELS = f"""
+    SELECT session_id, CAST(model AS TEXT), {_sum("input_tokens")}, {_sum("output_tokens")},
+           {_sum("cache_read_tokens")},
+           {_sum("CASE WHEN actual_cost_usd > 0 THEN actual_cost_usd ELSE estimated_cost_usd END")}
     FROM session_model_usage
     WHERE session_id IN (SELECT session_id FROM session_model_usage
                          GROUP BY session_id HAVING min(model) <> max(model))
     GROUP BY session_id, model
-"""
+"""  # noqa: S608 - own names
 
 
 class ModelNumbers(NamedTuple):

@@ -331,7 +331,7 @@ def stale_index_rows(reader: Reader) -> list[str]:
     stale = [row[0] for row in reader.rows(STALE_INDEX_ROWS)]
     for session_id, kind, root_id, shown in reader.rows(RELATED):
         position = lineage.position_of(reader, session_id)
-        expected = index.LISTED if position.is_listed else index.INNER
+        expected = index.LISTED if position.is_listed else index.UNLISTED
         if (kind, root_id, shown) != (position.kind, position.root_id, expected):
             stale.append(session_id)
     return list(dict.fromkeys(stale))

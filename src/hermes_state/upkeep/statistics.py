@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, cast
 
+from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index
 from hermes_state.upkeep.health import stale_index_rows
@@ -11,16 +12,16 @@ from hermes_state.upkeep.health import stale_index_rows
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
 
-BY_SOURCE: Final = """
-    SELECT s.source, count(*), coalesce(sum(s.message_count), 0),
-           coalesce(sum(s.tool_call_count), 0), count(*) FILTER (WHERE s.ended_at IS NULL),
-           min(s.started_at),
-           coalesce(sum(s.input_tokens), 0), coalesce(sum(s.output_tokens), 0),
-           coalesce(sum(coalesce(s.actual_cost_usd, s.estimated_cost_usd)), 0.0)
+BY_SOURCE: Final = f"""
+    SELECT CAST(s.source AS TEXT), count(*), sum({amount_sql("s.message_count")}),
+           sum({amount_sql("s.tool_call_count")}), count(*) FILTER (WHERE s.ended_at IS NULL),
+           min({number_sql("s.started_at")}),
+           sum({amount_sql("s.input_tokens")}), sum({amount_sql("s.output_tokens")}),
+           sum({amount_sql("coalesce(s.actual_cost_usd, s.estimated_cost_usd)")})
     FROM sessions s GROUP BY s.source ORDER BY 2 DESC
-"""
+"""  # noqa: S608 - own names
 COUNT_BY_SOURCE: Final = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC"
-LIFETIME: Final = """
+LIFETIME_TOTALS: Final = """
     SELECT coalesce(sum(lifetime_messages), 0), coalesce(sum(lifetime_tool_calls), 0),
            max(last_activity), count(*) FILTER (WHERE shown = 2)
     FROM hermes_session_index
@@ -90,14 +91,14 @@ class StoreStatistics(NamedTuple):
 def statistics(reader: Reader, size_bytes: tuple[int, int]) -> StoreStatistics:
     """The figures of `hermes sessions stats`."""
     sources = reader.rows(BY_SOURCE)
-    lifetime = reader.row(LIFETIME) if reader.columns.has_own_tables else None
+    lifetime = reader.row(LIFETIME_TOTALS) if reader.columns.has_own_tables else None
     messages, calls, last, trashed = lifetime or (0, 0, None, 0)
     return StoreStatistics(
         sessions=sum(row[1] for row in sources),
         messages=sum(row[2] for row in sources),
         tool_calls=sum(row[3] for row in sources),
         open_sessions=sum(row[4] for row in sources),
-        first_started_at=min((row[5] for row in sources), default=None),
+        first_started_at=min((row[5] for row in sources if row[5] is not None), default=None),
         by_source={row[0]: SourceCounts(row[1], row[2]) for row in sources},
         input_tokens=sum(row[6] for row in sources),
         output_tokens=sum(row[7] for row in sources),

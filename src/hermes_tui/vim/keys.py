@@ -29,7 +29,7 @@ ALIASES: Final = {"space": "l", " ": "l", "backspace": "h"}
 SHORT_FORMS: Final = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
 
 
-class Mode(Enum):
+class VimMode(Enum):
     """What the keys mean."""
 
     INSERT = "INSERT"
@@ -56,7 +56,7 @@ class TextEdit(NamedTuple):
 
 
 @dataclass
-class Pending:
+class PendingCommand:
     """The part of a command that was typed so far."""
 
     count: str = ""
@@ -83,8 +83,8 @@ class VimKeys:
     """Maps keys to changes; holds the mode, the register and the last change."""
 
     def __init__(self) -> None:
-        self.mode = Mode.INSERT
-        self._pending = Pending()
+        self.mode = VimMode.INSERT
+        self._pending = PendingCommand()
         self._register = ""
         self._is_register_lines = False
         self._found = ("", "")
@@ -111,11 +111,11 @@ class VimKeys:
 
     def is_inserting(self) -> bool:
         """Whether keys are text."""
-        return self.mode is Mode.INSERT
+        return self.mode is VimMode.INSERT
 
     def reset(self) -> None:
         """Return to insert mode, for a new input."""
-        self.mode, self._pending, self._inserting = Mode.INSERT, Pending(), None
+        self.mode, self._pending, self._inserting = VimMode.INSERT, PendingCommand(), None
 
     def press(self, key: str, text: str, cursor: int) -> TextEdit | None:
         """What a key does; None if the input handles it as without vim keys."""
@@ -123,14 +123,14 @@ class VimKeys:
             return self._escape(text, cursor)
         key = ALIASES.get(key, key)
         if self.is_inserting() or len(key) != 1:
-            self._pending = Pending()
+            self._pending = PendingCommand()
             return None
         pending = self._pending
         pending.keys += key
         change = self._read(key, text, cursor)
         if change is None and self._is_incomplete(key):
             return TextEdit(cursor)
-        self._pending = Pending()
+        self._pending = PendingCommand()
         if change is None:
             return TextEdit(cursor)
         if change.is_edit and not self.is_inserting() and key != ".":
@@ -148,10 +148,10 @@ class VimKeys:
         return bool(pending.prefix or pending.count.endswith(key) or pending.operator == key)
 
     def _escape(self, text: str, cursor: int) -> TextEdit:
-        self._pending = Pending()
-        if self.mode is Mode.NORMAL:
+        self._pending = PendingCommand()
+        if self.mode is VimMode.NORMAL:
             return TextEdit(cursor)
-        self.mode = Mode.NORMAL
+        self.mode = VimMode.NORMAL
         inserting, self._inserting = self._inserting, None
         if inserting is not None:
             before, after = inserting.before, inserting.after
@@ -268,7 +268,7 @@ class VimKeys:
         if operator == "y":
             return TextEdit(cursor if part.is_lines else part.start)
         if operator == "c":
-            self.mode = Mode.INSERT
+            self.mode = VimMode.INSERT
             return TextEdit(part.start, part.start, part.end)
         if not part.is_lines:
             return TextEdit(part.start, part.start, part.end)
@@ -283,11 +283,11 @@ class VimKeys:
     # Commands
 
     def _insert(self, _text: str, cursor: int) -> TextEdit:
-        self.mode = Mode.INSERT
+        self.mode = VimMode.INSERT
         return TextEdit(cursor)
 
     def _open(self, _text: str, place: int, *, after: bool) -> TextEdit:
-        self.mode = Mode.INSERT
+        self.mode = VimMode.INSERT
         return TextEdit(place + after, place, place, "\n")
 
     def _put(self, text: str, cursor: int, count: int, *, is_before: bool) -> TextEdit:
@@ -317,7 +317,7 @@ class VimKeys:
 
     def _repeat_change(self, text: str, cursor: int, _count: int) -> TextEdit:
         """Apply the keys of the last change again."""
-        (keys, typed), self._pending = self._last_change, Pending()
+        (keys, typed), self._pending = self._last_change, PendingCommand()
         after, place = text, cursor
         for key in keys:
             change = self.press(key, after, place)

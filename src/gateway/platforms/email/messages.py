@@ -15,8 +15,13 @@ from gateway.platforms.base import MessageEvent, MessageType
 from gateway.platforms.email import authentication
 from gateway.platforms.email.addresses import message_ids, parse_sender
 from gateway.platforms.email.automatic_mail import automatic_reason
-from gateway.platforms.email.bodies import MailBody, header_text, read_body
-from gateway.platforms.email.quotations import without_quotations, without_signature
+from gateway.platforms.email.bodies import (
+    MailBody,
+    header_text,
+    read_body,
+    without_quotations,
+    without_signature,
+)
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
@@ -56,11 +61,6 @@ class ParsedMail(NamedTuple):
     def is_empty(self) -> bool:
         """Whether there is nothing to answer."""
         return not self.body.text.strip() and not self.body.files and not self.subject
-
-
-def parse_mail(data: bytes, account: str) -> ParsedMail:
-    """Parse the bytes of a message; this never raises."""
-    return parse_headers(data, account)._replace(body=parse_body(data))
 
 
 def parse_body(data: bytes) -> MailBody:

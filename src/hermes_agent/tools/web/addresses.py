@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_URL_CHARACTERS: Final = 8_000
 SCHEMES: Final = {"http": 80, "https": 443}
-PRIVATE: Final = (
+PRIVATE_NETWORKS: Final = (
     "{host} is an address of this machine or of a private network. The user can allow it with "
     "`hermes config set web.private_hosts {host}`."
 )
@@ -74,5 +74,5 @@ def resolve(address: WebAddress, private_hosts: Sequence[str]) -> str:
     addresses = [str(info[4][0]) for info in found]
     is_allowed = matches_host(address.host, private_hosts)
     if not is_allowed and not all(map(is_public, addresses)):
-        raise ToolError(PRIVATE.format(host=address.host))
+        raise ToolError(PRIVATE_NETWORKS.format(host=address.host))
     return addresses[0]

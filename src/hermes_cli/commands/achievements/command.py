@@ -298,7 +298,7 @@ def _print_months(steps: list[TimelineStep], look: AchievementReport, out: Comma
             out.text()
         out.text(month, "bold")
         for step in group:
-            sign = display.STAR if step["is_first"] else " "
+            sign = display.STAR_SIGN if step["is_first"] else " "
             print_line(
                 out,
                 (f"  {human_format.local(step['at'])[:16]}  ", "dim"),

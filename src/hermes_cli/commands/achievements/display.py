@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Piece = tuple[str, str]  # text and style
 
-STAR: Final = "★"
+STAR_SIGN: Final = "★"
 MAX_NAMED: Final = 5
 NAMED_OF_MANY: Final = 3  # if there are more; the others are only counted
 TIER_ORDER: Final = ("aether", "gold", "silver", "bronze", "clay")
@@ -39,13 +39,15 @@ def notice_text(announcement: Announcement) -> str:
         return ""
     if announcement["is_first_scan"] and count > MAX_NAMED:
         earned = human_format.plural(count, "achievement")
-        return with_command_name(f"{STAR} {earned} in your history. See `hermes achievements`.")
+        return with_command_name(
+            f"{STAR_SIGN} {earned} in your history. See `hermes achievements`."
+        )
     best = sorted(unlocks, key=_rank)[: MAX_NAMED if count <= MAX_NAMED else NAMED_OF_MANY]
     names = ", ".join(map(_unlock_text, best))
     if count == 1:
-        return f"{STAR} Achievement: {names}"
+        return f"{STAR_SIGN} Achievement: {names}"
     rest = f" and {human_format.number(count - len(best))} more" if count > len(best) else ""
-    return f"{STAR} {human_format.plural(count, 'achievement')}: {names}{rest}"
+    return f"{STAR_SIGN} {human_format.plural(count, 'achievement')}: {names}{rest}"
 
 
 def _rank(unlock: AnnouncedUnlock) -> int:
@@ -58,8 +60,8 @@ def _unlock_text(unlock: AnnouncedUnlock) -> str:
     return f"{one_line(unlock['name'])} ({unlock['tier'].capitalize()})"
 
 
-FULL: Final = "◆"
-OPEN: Final = "◇"
+EARNED_SIGN: Final = "◆"
+OPEN_SIGN: Final = "◇"
 DEFAULT_COLUMNS: Final = 80
 MAX_BAR_CELLS: Final = 24
 MIN_BAR_CELLS: Final = 6
@@ -88,7 +90,7 @@ class Tiers:
 
     def cell(self, tier: str | None, *, is_held: bool = True) -> Piece:
         """Medal and name, padded to the widest."""
-        medal = FULL if is_held else OPEN
+        medal = EARNED_SIGN if is_held else OPEN_SIGN
         return pad(f"{medal} {self.name(tier)}", self.widest + 2), self.style(tier)
 
 

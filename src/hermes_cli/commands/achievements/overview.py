@@ -10,7 +10,7 @@ from hermes_achievements.evaluation import views
 from hermes_cli import history
 from hermes_cli.commands.achievements import display, report
 from hermes_cli.commands.achievements.display import (
-    FULL,
+    EARNED_SIGN,
     Tiers,
     amount_text,
     bar,
@@ -121,7 +121,9 @@ def _print_head(look: AchievementReport, tiers: Tiers, out: CommandOutput) -> No
     )
     print_line(out, *bar(percent, bar_cells(out, 7, 48), "green"), (f"  {int(percent)} %", ""))
     held = views.count_by_tier(look.snapshot, look.catalogue)
-    medals = [(f"{FULL} {held[tier]} {tiers.name(tier)}", tiers.style(tier)) for tier in tiers.ids]
+    medals = [
+        (f"{EARNED_SIGN} {held[tier]} {tiers.name(tier)}", tiers.style(tier)) for tier in tiers.ids
+    ]
     print_packed(out, medals, "   ")
     streaks = _streaks(look)
     if streaks.active_days:

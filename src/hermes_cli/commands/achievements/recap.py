@@ -34,7 +34,7 @@ EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 CHART_LINES: Final = 4  # height of the chart of hours
 PAGE: Final = 80  # columns without a terminal
 BAR_CELLS: Final = 24
-FIGURE: Final = 26  # columns of a figure
+FIGURE_COLUMNS: Final = 26  # columns of a figure
 MAX_RANKED: Final = 5
 MAX_TIERS: Final = 10
 
@@ -63,11 +63,14 @@ def _title(words: str, out: CommandOutput) -> None:
 
 def _figures(recap: Recap, columns: int, out: CommandOutput) -> None:
     shown = figures(recap)
-    beside = min(3, max(1, columns // FIGURE))
+    beside = min(3, max(1, columns // FIGURE_COLUMNS))
     for start in range(0, len(shown), beside):
         pieces = []
         for label, said in shown[start : start + beside]:
-            pieces += [(pad(said, 11, right=True), "bold"), (" " + pad(label, FIGURE - 12), "")]
+            pieces += [
+                (pad(said, 11, right=True), "bold"),
+                (" " + pad(label, FIGURE_COLUMNS - 12), ""),
+            ]
         label, style = pieces[-1]
         out.styled(*pieces[:-1], (label.rstrip(), style))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_DIFF_LINES: Final = 60
 STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
-BOTH: Final = "conversation and files"
+CONVERSATION_AND_FILES: Final = "conversation and files"
 CONVERSATION: Final = "conversation only"
 FILES: Final = "files only"
 CANCEL: Final = "cancel"
@@ -76,10 +76,16 @@ class FilePrompts:
         if not plan.paths:
             return f"{line} conversation"
         self._show(plan)
-        answer = self._choose("What to undo?", [BOTH, CONVERSATION, FILES, CANCEL])
-        if answer in {BOTH, FILES}:
+        answer = self._choose(
+            "What to undo?", [CONVERSATION_AND_FILES, CONVERSATION, FILES, CANCEL]
+        )
+        if answer in {CONVERSATION_AND_FILES, FILES}:
             self._restore(selection, plan)
-        return f"{line} {file_commands.CONVERSATION}" if answer in {BOTH, CONVERSATION} else ""
+        return (
+            f"{line} {file_commands.CONVERSATION}"
+            if answer in {CONVERSATION_AND_FILES, CONVERSATION}
+            else ""
+        )
 
     def _ask_restore(self, words: str) -> str:
         request = file_commands.parse_restore(words)

@@ -104,8 +104,8 @@ def _connector(
 
 def _app(conversation: ConversationClient) -> HermesApp:
     from hermes_tui.app import HermesApp  # noqa: PLC0415 - as above
-    from hermes_tui.attention import NotificationSettings  # noqa: PLC0415 - as above
     from hermes_tui.input_history import InputHistory  # noqa: PLC0415 - as above
+    from hermes_tui.notifications import NotificationSettings  # noqa: PLC0415 - as above
     from hermes_tui.terminal_driver import ScreenDriver  # noqa: PLC0415 - as above
 
     settings = ConfigFile.of_home().settings()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent import events
 from hermes_agent.answer_problems import AnswerProblem
-from hermes_cli.commands.chat.countdown import Countdown
 from hermes_cli.commands.chat.terminal_prompter import DIFF_STYLES
 from hermes_conversation import agent_factory
 from hermes_conversation.tool_results import report_of
@@ -38,6 +39,7 @@ PROBLEM_EXIT_CODES: Final = {
     AnswerProblem.STEP_LIMIT: 7,
     AnswerProblem.REPEATED_CALLS: 8,
 }
+MIN_COUNTDOWN_SECONDS: Final = 1.0  # a shorter pause needs no countdown
 
 
 def exit_code(finished: events.TurnFinished) -> int:
@@ -148,3 +150,39 @@ def event_as_dict(event: events.Event) -> dict[str, Any]:
         if hasattr(value, "_asdict"):
             facts[name] = value._asdict()
     return {"event": type(event).__name__, **facts}
+
+
+class Countdown:
+    """A line that counts down to the next attempt of a request; only on a terminal."""
+
+    def __init__(self, out: CommandOutput) -> None:
+        self._out = out
+        self._stop: threading.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, seconds: float) -> None:
+        """Start to count down."""
+        self.stop()
+        if not self._out.is_watched or seconds < MIN_COUNTDOWN_SECONDS:
+            return
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(time.monotonic() + seconds, self._stop), daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Remove the line."""
+        if self._stop is not None and self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._stop = self._thread = None
+            self._out.progress("")
+
+    def _run(self, until: float, stop: threading.Event) -> None:
+        while not stop.is_set():
+            left = until - time.monotonic()
+            self._out.progress(
+                f"Next attempt in {duration(left)}…" if left > 0 else "Trying again…"
+            )
+            stop.wait(max(0.0, left) % 1.0 or 1.0)

@@ -24,6 +24,7 @@ from hermes_state import SessionDB
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable, Sequence
 
     from hermes_cli.output import CommandOutput
     from hermes_core.pending_changes import PendingChange
@@ -54,24 +55,49 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     changes = PendingChanges(paths.hermes_home())
     if not arguments.codes:
         return _print_list(changes, arguments, out)
-    chosen = {change.code: change for change in map(changes.find, arguments.codes)}.values()
+    chosen, unknown = _find_all(changes, arguments.codes)
+    if not chosen:
+        raise UsageError("\n".join(unknown))
+    if not _is_wanted(chosen, arguments, out):
+        out.text(UNCHANGED)
+        return 1
+    problems = {change: _apply_pending(changes, change) for change in chosen}
+    failed = [f"{_title(change)}: {problem}" for change, problem in problems.items() if problem]
+    if failed or unknown:
+        applied, total = len(problems) - len(failed), len(problems) + len(unknown)
+        out.text(f"Applied {applied} of {total} changes." if applied else UNCHANGED)
+        raise UsageError("\n".join([*failed, *unknown]))
+    is_used_at_once = all(change.kind in AT_ONCE for change in chosen)
+    out.text("Applied." if is_used_at_once else RESTART)
+    return 0
+
+
+def _find_all(
+    changes: PendingChanges, codes: Iterable[str]
+) -> tuple[list[PendingChange], list[str]]:
+    """The changes that wait, each once, and the problems of the other codes."""
+    found: dict[str, PendingChange] = {}
+    problems: list[str] = []
+    for code in codes:
+        try:
+            change = changes.find(code)
+        except UsageError as error:
+            problems.append(str(error))
+        else:
+            found[change.code] = change
+    return list(found.values()), problems
+
+
+def _is_wanted(
+    chosen: Sequence[PendingChange], arguments: argparse.Namespace, out: CommandOutput
+) -> bool:
+    """Show the changes and ask once for all of them."""
     config = ConfigFile.of_home()
     out.text(f"The dashboard requests {'this change' if len(chosen) == 1 else 'these changes'}:")
     out.pairs([(_title(change), _old_and_new(change, config)) for change in chosen])
     out.flush()
     question = "Apply it?" if len(chosen) == 1 else "Apply all of them?"
-    if not confirm(question, out, is_confirmed=arguments.yes):
-        out.text(UNCHANGED)
-        return 1
-    problems = {change: _apply_pending(changes, change) for change in chosen}
-    failed = [f"{_title(change)}: {problem}" for change, problem in problems.items() if problem]
-    if failed:
-        applied = len(problems) - len(failed)
-        out.text(f"Applied {applied} of {len(problems)} changes." if applied else UNCHANGED)
-        raise UsageError("\n".join(failed))
-    is_used_at_once = all(change.kind in AT_ONCE for change in chosen)
-    out.text("Applied." if is_used_at_once else RESTART)
-    return 0
+    return confirm(question, out, is_confirmed=arguments.yes)
 
 
 def _old_and_new(change: PendingChange, config: ConfigFile) -> str:

@@ -1,20 +1,27 @@
-"""People and platforms of the gateway, for the dashboard."""
+"""The gateway for the dashboard: people, platforms, start and stop."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
 
 from gateway import people
 from gateway.platforms.connection_check import can_check, check_connection
 from gateway.platforms.registry import PlatformRegistry, explain_missing, is_usable
 from gateway.process.config_loader import Secrets, config_of_home, enabled_platforms
+from hermes_core import paths
 from hermes_core.errors import UsageError
 from hermes_core.roles import Person, Role
 from hermes_dashboard.context import GatewayPerson, PlatformFacts, PlatformTest
 
 if TYPE_CHECKING:
     from gateway.platforms.registry import PlatformEntry
+    from hermes_dashboard.context import GatewayAction
     from hermes_state import SessionDB
+
+IS_CHANGING: Final = "The gateway is being started or stopped. Try again when that is done."
 
 
 class GatewayAdministrator:
@@ -76,3 +83,32 @@ def missing_text(entry: PlatformEntry) -> str:
     secrets = Secrets()
     missing = [name for name in entry.secrets if not secrets(name)]
     return f"Not set: {', '.join(missing)}" if missing else ""
+
+
+class GatewayControl:
+    """Runs one `hermes gateway` command at a time.
+
+    A command in a process of its own: the gateway must not be a child of the dashboard.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __call__(self, action: GatewayAction) -> str:
+        """Run the command to its end; its output, or UsageError with the reason."""
+        if not self._lock.acquire(blocking=False):
+            raise UsageError(IS_CHANGING)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "hermes_cli", "gateway", action],
+                env=paths.environment() | {"NO_COLOR": "1"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            self._lock.release()
+        if done.returncode:
+            raise UsageError((done.stderr or done.stdout).strip() or f"Exit code {done.returncode}")
+        return " ".join((done.stdout + done.stderr).split())

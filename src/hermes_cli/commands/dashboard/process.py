@@ -25,9 +25,9 @@ from hermes_cli.commands.dashboard import links
 from hermes_cli.commands.dashboard.demo_data import home as demo_home
 from hermes_cli.commands.dashboard.gateway_administration import (
     GatewayAdministrator,
+    GatewayControl,
     missing_text,
 )
-from hermes_cli.commands.dashboard.gateway_control import GatewayControl
 from hermes_cli.commands.models.command import provider_text
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import __version__, log_file, paths
@@ -40,6 +40,7 @@ from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import WILDCARD_HOSTS, allowed_origins, is_loopback
 from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
+from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.context import (
     DashboardContext,
     GatewayChat,
@@ -48,7 +49,6 @@ from hermes_dashboard.context import (
     PlatformStatus,
     SelectableModel,
 )
-from hermes_dashboard.kept_value import KeptValue
 from hermes_dashboard.plugins import tabs
 from hermes_dashboard.server import Certificate
 from hermes_state import SessionDB
@@ -83,7 +83,7 @@ class GatewayStatusReader:
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
-        self._configured = KeptValue(_configured_platforms, KEEP_SECONDS)
+        self._configured = CachedValue(_configured_platforms, KEEP_SECONDS)
 
     def state(self) -> GatewayStatus:
         """Whether the gateway is running, since when, and the state of each platform."""

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli.commands.imports import original_home
-from hermes_cli.commands.imports.display import print_found, print_report
 from hermes_cli.commands.imports.status import print_status
 from hermes_cli.filters import TIME_FORMATS, parse_time
-from hermes_cli.output import NO_ANSWERS, YES_ANSWERS, ask
+from hermes_cli.output import NO_ANSWERS, YES_ANSWERS, TableColumn, ask
 from hermes_cli.parser import add_json_option
 from hermes_conversation import boundary_delivery
 from hermes_conversation.agent_imports import follow_options, make_follower, registry_of_home
@@ -28,10 +27,11 @@ from hermes_state.imports.repository import ORIGINAL_AGENT
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from hermes_cli.output import CommandOutput
     from hermes_import.importer import Progress, SourceReport
-    from hermes_import.registry import FoundHistory
+    from hermes_import.registry import FoundHistory, HistoryFacts
 
 PATIENCE_SECONDS: Final = 1.0
 EXAMPLES: Final = """\
@@ -49,6 +49,13 @@ examples:
 Repeat it at any time: only new messages are imported, and what you deleted here stays deleted.
 The files of other agents are never changed.
 """
+COLUMNS: Final = (
+    TableColumn("agent", style="cyan"),
+    TableColumn("place", flexible=True),
+    TableColumn("conversations", right=True),
+    TableColumn("size", right=True, optional=True),
+    TableColumn("new or changed", right=True),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -253,3 +260,55 @@ def _import(
 
 def _facts(report: SourceReport) -> dict[str, object]:
     return {**asdict(report), "unknown": dict(report.unknown)}
+
+
+def print_found(
+    db: SessionDB, found: Sequence[FoundHistory], out: CommandOutput, *, is_json: bool
+) -> list[HistoryFacts]:
+    """List the histories on this machine."""
+    facts = [each.facts(db) for each in found]
+    if is_json:
+        out.json([each._asdict() for each in facts])
+        return facts
+    out.table(
+        COLUMNS,
+        [
+            (
+                each.agent,
+                ", ".join(each.places),
+                human_format.number(each.conversations),
+                human_format.size(each.size_bytes),
+                human_format.number(each.new),
+            )
+            for each in facts
+        ],
+    )
+    return facts
+
+
+def print_report(reports: Sequence[SourceReport], out: CommandOutput, *, is_dry_run: bool) -> None:
+    """Print what was imported, what was not, and why."""
+    verb = "would import" if is_dry_run else "imported"
+    for report in reports:
+        new = human_format.plural(report.new, "conversation")
+        more = f", {report.extended} extended" if report.extended else ""
+        messages = human_format.plural(report.messages, "message")
+        out.text(f"{report.agent}: {verb} {new}{more} with {messages}.")
+        _print_omissions(report, out)
+
+
+def _print_omissions(report: SourceReport, out: CommandOutput) -> None:
+    if report.deleted:
+        what = human_format.plural(report.deleted, "conversation")
+        out.text(f"  {what} not imported: deleted here.")
+    if report.taken:
+        what = human_format.plural(report.taken, "conversation")
+        out.text(f"  {what} not imported: already in the history.")
+    if report.other_project:
+        out.text(
+            f"  {human_format.plural(report.other_project, 'file')} of other projects skipped."
+        )
+    for kind, count in report.unknown.most_common():
+        out.text(f"  {human_format.plural(count, 'record')} of unknown kind '{kind}' not imported.")
+    for path, error in report.failures.items():
+        out.note(f"  not read: {path}: {error}")

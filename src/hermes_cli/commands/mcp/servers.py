@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_agent.mcp.config import VARIABLE
+from hermes_agent.mcp.config import PROJECT_SECTION, VARIABLE
 from hermes_agent.mcp.connection import SDK
-from hermes_cli.commands.mcp.project_file import ProjectMcpFile
+from hermes_agent.project.files import MCP_FILE
+from hermes_agent.project.folders import repository_root
 from hermes_cli.filters import parse_positive
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import CommandParser, add_command, add_json_option
 from hermes_conversation.mcp import connection_test
 from hermes_conversation.mcp.new_server import add_server, check_server, remove_server
 from hermes_conversation.mcp.server_list import find_server, list_servers
+from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
+from hermes_core.json_values import object_in, parse_object
 
 if TYPE_CHECKING:
     import argparse
@@ -41,6 +46,7 @@ COLUMNS: Final = (
 )
 SECRET_NAME: Final = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
 TEST_SECONDS: Final = 30
+PROJECT_FILE_MODE: Final = 0o644  # a file of the repository, not a private one
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -231,3 +237,47 @@ def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
         for tool in result.tools:
             out.text(f"  {tool.name.partition('/')[2]}  {tool.description}")
     return 1 if result.problem else 0
+
+
+class ProjectMcpFile:
+    """`.mcp.json` of a project, as `--project` writes it; other keys in it are kept."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of_folder(cls, cwd: Path) -> ProjectMcpFile:
+        """The file at the root of the repository that *cwd* is in."""
+        return cls(repository_root(cwd) / MCP_FILE)
+
+    def add(self, name: str, fields: JsonObject) -> None:
+        """Add a server."""
+        document = self._read()
+        servers = object_in(document, PROJECT_SECTION)
+        if name in servers:
+            raise UsageError(f"{name} already exists in {self.path}.")
+        self._write({**document, PROJECT_SECTION: {**servers, name: fields}})
+
+    def remove(self, name: str) -> None:
+        """Remove a server."""
+        document = self._read()
+        servers = object_in(document, PROJECT_SECTION)
+        if name not in servers:
+            raise UsageError(f"No server {name!r} in {self.path}. See `hermes mcp list`.")
+        rest = {key: fields for key, fields in servers.items() if key != name}
+        self._write({**document, PROJECT_SECTION: rest})
+
+    def _read(self) -> JsonObject:
+        if not self.path.exists():
+            return {}
+        document = parse_object(self.path.read_text("utf-8-sig"))
+        if document is None:
+            raise UsageError(f"{self.path} is not a JSON object; fix it by hand.")
+        return document
+
+    def _write(self, document: JsonObject) -> None:
+        if self.path.is_symlink():
+            raise UsageError(f"{self.path} is a link; edit the file it points to.")
+        mode = stat.S_IMODE(self.path.stat().st_mode) if self.path.exists() else PROJECT_FILE_MODE
+        write_atomically(self.path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        self.path.chmod(mode)

@@ -73,6 +73,8 @@ def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
         if not ids:
             out.note("No matching conversations.")
         _note_archived(db, arguments, len(ids), out)
+        if not ids:
+            return 1
         if arguments.out == STDOUT:
             for piece in _pieces(db, ids, form, arguments):
                 out.raw(piece)

@@ -28,7 +28,7 @@ examples:
 
 Only files written by this command are replaced or removed; the history is not touched.
 """
-MARK: Final = "written by `hermes install`"
+OWN_FILE_MARK: Final = "written by `hermes install`"
 ZSH_LINE: Final = "fpath=({folder} $fpath); autoload -Uz compinit; compinit"
 
 
@@ -89,7 +89,7 @@ def installed_files(folder: Path) -> Iterator[InstalledFile]:
     if find_distribution().is_checkout:
         yield InstalledFile("link", folder / "hermes", None)
     data = _data_folder()
-    mark = f'.\\" {MARK}\n'
+    mark = f'.\\" {OWN_FILE_MARK}\n'
     yield InstalledFile("manual page", data / "man/man1/hermes.1", lambda: mark + man_page())
     for shell, path in completion_paths().items():
         if shutil.which(shell):
@@ -118,7 +118,7 @@ def _completion(shell: str) -> str:
     from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - this command only
 
     # zsh reads the names of the commands from the first line, so the mark is the last.
-    return f"{shellcode(['hermes'], shell=shell)}\n# {MARK}\n"
+    return f"{shellcode(['hermes'], shell=shell)}\n# {OWN_FILE_MARK}\n"
 
 
 def _write(file: InstalledFile) -> bool:
@@ -157,7 +157,7 @@ def _is_own(file: InstalledFile) -> bool:
             return False
         target = file.path.parent / file.path.readlink()
         return not target.exists() or (target.parent / "src" / "hermes_cli").is_dir()
-    return file.path.is_file() and MARK in file.path.read_text("utf-8", errors="replace")
+    return file.path.is_file() and OWN_FILE_MARK in file.path.read_text("utf-8", errors="replace")
 
 
 def _hints(folder: Path) -> Iterator[str]:

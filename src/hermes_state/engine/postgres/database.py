@@ -18,7 +18,6 @@ from hermes_core.errors import ConfigError, StoreError, StoreUnavailableError
 from hermes_core.log import get_logger
 from hermes_state.engine.postgres import errors, schema
 from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
-from hermes_state.engine.postgres.database_clock import DatabaseClock
 from hermes_state.engine.postgres.errors import PostgresError
 from hermes_state.engine.postgres.exclusive import exclusive_connection
 from hermes_state.engine.postgres.listener import Listener
@@ -48,6 +47,31 @@ SIZE: Final = """
     WHERE n.nspname = current_schema() AND c.relkind = 'r'
 """
 SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
+SERVER_TIME: Final = "SELECT extract(epoch FROM clock_timestamp())::double precision"
+
+
+class DatabaseClock:
+    """Unix time of the server, measured when a connection is opened.
+
+    In between the monotonic clock counts, so setting the clock of this machine changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def measure(self, connection: PostgresConnection) -> None:
+        """Compare with the server's clock; the answer is assumed to be made half-way."""
+        before = time.monotonic()
+        server_time = float(connection.execute(SERVER_TIME).fetchone()[0])
+        self._offset = server_time - (before + time.monotonic()) / 2
+
+    def now(self) -> float:
+        """Unix time in seconds."""
+        return self._offset + time.monotonic()
+
+    def monotonic(self) -> float:
+        """The monotonic clock of this machine."""
+        return time.monotonic()
 
 
 class PostgresDatabase:

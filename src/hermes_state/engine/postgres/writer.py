@@ -46,7 +46,7 @@ RECONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
 BEGIN: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 BEGIN_CONDITIONAL: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # One row per connection, with the number of its last transaction.
-MARK: Final = """
+MARK_TRANSACTION: Final = """
     INSERT INTO hermes_commit (connection_id, transaction_number) VALUES ('{}', {})
     ON CONFLICT (connection_id) DO UPDATE
         SET transaction_number = excluded.transaction_number, changed_at = now()
@@ -209,7 +209,7 @@ class PostgresWriter:
 def _begin(connection: PostgresConnection, begin: str) -> None:
     """Start a transaction and mark it."""
     connection.transactions += 1
-    mark = MARK.format(connection.name, connection.transactions)
+    mark = MARK_TRANSACTION.format(connection.name, connection.transactions)
     with translated():
         connection.raw.execute(f"{begin}; {mark}".encode())
 

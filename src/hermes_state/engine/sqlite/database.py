@@ -131,7 +131,7 @@ class SqliteDatabase:
 
     def is_busy(self, error: DriverError) -> bool:
         """Whether another process holds the write lock; the busy timeout has passed."""
-        return "locked" in str(error)
+        return errors.is_locked(error)
 
     def close(self) -> None:
         """Close the file.

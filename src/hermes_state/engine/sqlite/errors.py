@@ -1,8 +1,11 @@
-"""SQLite errors translated into store errors that name the next step."""
+"""SQLite errors translated into store errors that name the next step.
+
+They are told apart by SQLite's result code: the text may be that of another program's trigger.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import (
     NotADatabaseError,
@@ -10,48 +13,73 @@ from hermes_core.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.filesystem import disk_full_text, is_full
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+PRIMARY_CODE_MASK: Final = 0xFF  # an extended code holds the primary one in its lowest byte
+LOCK_CODES: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+DISK_CODES: Final = frozenset(
+    {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+
 
 def to_store_error(error: Exception, path: Path) -> StoreError:
     """The StoreError for SQLite's *error* on the file at *path*."""
-    text = str(error)
-    if "not a database" in text or "file is encrypted" in text:
+    text, code = str(error), primary_code(error)
+    if code == sqlite3.SQLITE_NOTADB:
         return NotADatabaseError(
             f"{path} is not a session store: it is not an SQLite database. Move it away, or "
             "point HERMES_HOME elsewhere. If it was one, `hermes sessions salvage` recovers "
             "what is readable."
         )
-    if "malformed" in text:
+    if code == sqlite3.SQLITE_CORRUPT:
         return StoreError(
             f"{path} is damaged ({text}). Restore a backup, or run `hermes sessions salvage`: it "
             "keeps the damaged file and recovers what is readable into a new one."
         )
-    if "locked" in text:
+    if code in LOCK_CODES:
         return StoreError(
             f"{path} is busy: another program has held it for too long. Try again, or see "
             "`hermes doctor`."
         )
-    is_disk_error = "disk I/O" in text or "unable to open" in text
-    if "full" in text or (is_disk_error and is_full(path.parent)):
+    is_disk_error = code in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+    if is_disk_full(error) or (is_disk_error and is_full(path.parent)):
         return StoreUnavailableError(disk_full_text(path))
-    if "readonly" in text or "unable to open" in text:
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
         return StoreUnavailableError(f"{path} cannot be opened for this ({text}).")
     kind = StoreError if is_transient(error) else StatementError
     return kind(f"{path}: {text}")
 
 
+def primary_code(error: Exception) -> int:
+    """SQLite's result code; that of a success for an error that SQLite has not reported."""
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return code & PRIMARY_CODE_MASK
+
+
 def is_transient(error: Exception) -> bool:
     """Whether the cause is the disk or a lock, not the statement."""
-    text = str(error)
-    return any(
-        part in text for part in ("locked", "full", "disk I/O", "readonly", "unable to open")
-    )
+    return is_locked(error) or primary_code(error) in DISK_CODES
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether another connection holds a lock."""
+    return primary_code(error) in LOCK_CODES
+
+
+def is_disk_full(error: Exception) -> bool:
+    """Whether the disk of the file is full."""
+    return primary_code(error) == sqlite3.SQLITE_FULL
 
 
 def is_write_refused(error: Exception) -> bool:
     """Whether the database cannot store anything now, whatever the data."""
-    return is_transient(error) or "malformed" in str(error)
+    return is_transient(error) or primary_code(error) == sqlite3.SQLITE_CORRUPT

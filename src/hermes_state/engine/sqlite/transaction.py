@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hermes_state.engine.database import DriverError
+from hermes_state.engine.database import InvalidTextError
+from hermes_state.engine.sqlite.dbapi.cursor import is_query
 from hermes_state.engine.transaction import Reader, Tx, insert_sql
 from hermes_state.sessions.index import before_commit, catch_up
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.database import Row
     from hermes_state.engine.sqlite.driver import sqlite3
 
+T = TypeVar("T")
 
 MAX_MAPPED_BYTES: Final = 1 << 40
 # The last number of a table, also if its row was deleted.
@@ -41,12 +43,32 @@ class SqliteReader(Reader):
         finally:
             self.connection.text_factory = strict
 
-    def readable_rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a query; invalid UTF-8 that another program has written is replaced."""
-        with contextlib.suppress(DriverError):  # what is not invalid text fails again
-            return self.rows(sql, parameters)
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        """The first row, or None; invalid UTF-8 that another program has written is replaced."""
+        return self._readable(super().row, sql, parameters)
+
+    def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, or None; likewise."""
+        return self._readable(super().value, sql, parameters)
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """All rows; likewise."""
+        return self._readable(super().rows, sql, parameters)
+
+    def dicts(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """All rows as dictionaries; likewise."""
+        return self._readable(super().dicts, sql, parameters)
+
+    def _readable(
+        self, read: Callable[[str, Sequence[Any]], T], sql: str, parameters: Sequence[Any]
+    ) -> T:
+        try:
+            return read(sql, parameters)
+        except InvalidTextError:
+            if not is_query(sql):
+                raise
         with self.replacing_invalid_text():
-            return self.rows(sql, parameters)
+            return read(sql, parameters)
 
     def map_into_memory(self) -> None:
         """Read the file through a new memory map: a third less CPU than page by page."""

@@ -25,7 +25,7 @@ from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
 from hermes_state.engine.database_factory import open_database
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
-from hermes_state.engine.sqlite.errors import to_store_error
+from hermes_state.engine.sqlite.errors import is_disk_full, to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.sqlite.filesystem import disk_full_text
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
@@ -270,7 +270,7 @@ def _copy_store(engine: Engine, copy: Path, target: Path, watcher: BackupWatcher
     except sqlite3.Error as error:
         watcher.stop_if_asked()
         # Only the copy is written, so a full disk is the target's.
-        path = target if "full" in str(error) else engine.path
+        path = target if is_disk_full(error) else engine.path
         raise to_store_error(error, path) from error
 
 

@@ -7,7 +7,6 @@ signs the account's devices, the user-signing key the master keys of other users
 from __future__ import annotations
 
 import base64
-import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import vodozemac
@@ -144,8 +143,3 @@ class KeyQuery(NamedTuple):
 
 def _unpadded(data: bytes) -> str:
     return base64.b64encode(data).decode().rstrip("=")
-
-
-def parse_record(content: bytes | None) -> CrossSigningKeys | None:
-    """The keys of a stored record; None if there is none."""
-    return CrossSigningKeys.load(json.loads(content)) if content else None

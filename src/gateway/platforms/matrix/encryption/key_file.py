@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HEADER: Final = "-----BEGIN MEGOLM SESSION DATA-----"
 FOOTER: Final = "-----END MEGOLM SESSION DATA-----"
 VERSION: Final = b"\x01"
-ROUNDS: Final = 500_000
+KEY_ROUNDS: Final = 500_000
 MAX_ROUNDS: Final = 10_000_000
 LINE_CHARS: Final = 96
 HEAD_BYTES: Final = 37  # version, salt, counter, rounds
@@ -117,9 +117,9 @@ def _cipher(key: bytes, start: bytes) -> Any:
 def _encrypt(data: bytes, passphrase: str) -> bytes:
     salt, start = os.urandom(16), bytearray(os.urandom(16))
     start[8] &= 0x7F  # as the format wants it
-    key, mac_key = _derive(passphrase, salt, ROUNDS)
+    key, mac_key = _derive(passphrase, salt, KEY_ROUNDS)
     encrypted = _cipher(key, bytes(start)).encrypt(data)
-    payload = VERSION + salt + start + ROUNDS.to_bytes(4) + encrypted
+    payload = VERSION + salt + start + KEY_ROUNDS.to_bytes(4) + encrypted
     return bytes(payload + hmac.digest(mac_key, payload, "sha256"))
 
 

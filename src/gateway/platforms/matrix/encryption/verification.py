@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TYPE_PREFIX: Final = "m.key.verification."
-REQUEST: Final = "m.key.verification.request"
 MAX_SECONDS: Final = 600  # of one verification
 COMMAND: Final = "/verify"
 EMOJI_TEXT: Final = (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MARKER: Final = "THIS-IS-A-DEMO.txt"
-TEXT: Final = """\
+MARKER_TEXT: Final = """\
 This folder contains sample data of `hermes demo`. Remove it with `hermes demo --remove`.
 """
 
@@ -36,7 +36,7 @@ def make() -> Path:
     if place.exists() and any(place.iterdir()) and not is_demo(place):
         raise UsageError(f"{place} exists and contains no sample data. Move it elsewhere first.")
     paths.private_folder(place)
-    (place / MARKER).write_text(TEXT, encoding="utf-8")
+    (place / MARKER).write_text(MARKER_TEXT, encoding="utf-8")
     return place
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hermes_cli.commands.sessions.browser.catalogue import RowEntry
 
 
-GAP = "  "
+COLUMN_GAP = "  "
 
 
 class RowField(NamedTuple):
@@ -68,8 +68,10 @@ def _line(mark: str, values: Iterable[str], text: str, cells: int) -> str:
     room = cells - len(head)
     for field, value in zip(FIELDS, values, strict=True):
         if cells >= field.from_cells:
-            head += pad(fit(one_line(value), field.cells), field.cells, right=field.right) + GAP
-            room -= field.cells + len(GAP)
+            head += (
+                pad(fit(one_line(value), field.cells), field.cells, right=field.right) + COLUMN_GAP
+            )
+            room -= field.cells + len(COLUMN_GAP)
     return head + pad(fit(one_line(text), room), room)
 
 

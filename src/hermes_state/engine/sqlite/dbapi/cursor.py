@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import apsw
 
-from hermes_state.engine.sqlite.dbapi.errors import OperationalError
+from hermes_state.engine.sqlite.dbapi.errors import InvalidTextError
 from hermes_state.engine.sqlite.dbapi.rows import row_tracer
 
 if TYPE_CHECKING:
@@ -53,9 +53,14 @@ def changes_rows(sql: str) -> bool:
     return keyword(sql) in CHANGING_KEYWORDS
 
 
-def decode_error(error: UnicodeDecodeError) -> OperationalError:
+def is_query(sql: str) -> bool:
+    """Whether the statement starts with SELECT, VALUES or WITH."""
+    return keyword(sql) in READING_KEYWORDS
+
+
+def decode_error(error: UnicodeDecodeError) -> InvalidTextError:
     """The error for a text that is not UTF-8."""
-    return OperationalError(f"Could not decode to UTF-8: {error.reason}")
+    return InvalidTextError(f"Could not decode to UTF-8: {error.reason}")
 
 
 class Cursor:
@@ -171,8 +176,7 @@ class Cursor:
         except apsw.ExecutionCompleteError:
             statement = self._statement
         # A PRAGMA may take effect when it is prepared, so only queries are prepared again.
-        is_query = statement is not None and keyword(statement[0]) in READING_KEYWORDS
-        return self.describe(*statement) if statement and is_query else ()
+        return self.describe(*statement) if statement and is_query(statement[0]) else ()
 
     def describe(self, sql: str, parameters: Any) -> Columns:
         """The columns of a statement, which is prepared but not run."""
@@ -199,7 +203,7 @@ class TextCursor(Cursor):
         """Run a statement."""
         self._columns = None
         self._rows.row_trace = None
-        if keyword(sql) not in READING_KEYWORDS:
+        if not is_query(sql):
             return super().execute(sql, parameters)
         self._columns = self.describe(sql, parameters)
         # No reference to the cursor, which would not be released at once, with its statement.

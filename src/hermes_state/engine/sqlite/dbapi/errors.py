@@ -58,6 +58,10 @@ class OperationalError(DatabaseError):
     """The statement or the environment is at fault: syntax, locks, disk."""
 
 
+class InvalidTextError(OperationalError, database.InvalidTextError):
+    """A text is not UTF-8; another program has written it."""
+
+
 class ProgrammingError(DatabaseError):
     """The connection is closed, or the number of parameters is wrong."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard import health_checks
-from hermes_dashboard.kept_value import KeptValue
+from hermes_dashboard.caches import CachedValue
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 def test_a_value_is_found_once_for_many_requests(hermes_home: Path) -> None:
     numbers = count()
-    kept = KeptValue(lambda: next(numbers), seconds=600)
+    kept = CachedValue(lambda: next(numbers), seconds=600)
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(lambda _: kept.get(), range(64))) == {0}
 
 
 def test_a_change_of_the_configuration_and_time_end_it(hermes_home: Path) -> None:
     numbers = count()
-    kept = KeptValue(lambda: next(numbers), seconds=600)
+    kept = CachedValue(lambda: next(numbers), seconds=600)
     assert kept.get() == 0
     ConfigFile.of_home().set("agent.approvals", "plan")
     assert (kept.get(), kept.get()) == (1, 1)
     ConfigFile.of_home().set("keys.openai", "sk-1")
     assert kept.get() == 2
-    old = KeptValue(lambda: next(numbers), seconds=0)
+    old = CachedValue(lambda: next(numbers), seconds=0)
     assert (old.get(), old.get()) == (3, 4)
 
 

@@ -61,6 +61,16 @@ def test_an_unknown_option_is_answered_with_the_usage_of_the_command(
     assert "unrecognized arguments: --foo" in result.err
 
 
+@pytest.mark.parametrize("arguments", [("--bad",), ("--bad", "--worse=1"), ("-x",)])
+def test_an_unknown_option_without_a_command_is_named(
+    hermes: Hermes, arguments: tuple[str, ...]
+) -> None:
+    result = hermes(*arguments)
+    assert result.code == 2
+    assert f"unrecognized arguments: {' '.join(arguments)}" in result.err
+    assert "required" not in result.err
+
+
 def test_a_code_for_an_unknown_platform_names_the_platforms(hermes: Hermes) -> None:
     result = hermes("pairing", "approve", "foo", "ABC")
     assert result.code == 2

@@ -23,7 +23,7 @@ class NotificationSettings(NamedTuple):
 DEFAULT_SETTINGS: Final = NotificationSettings()
 
 
-class Attention:
+class TurnNotifier:
     """The focus of the window and the duration of the turn."""
 
     def __init__(self, app: HermesApp, settings: NotificationSettings) -> None:
