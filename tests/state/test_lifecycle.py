@@ -23,7 +23,7 @@ from hermes_state.sessions.lifecycle import (
     KIND_OF_REASON,
     TRANSITIONS,
     AnnouncedBoundary,
-    SessionChange,
+    LifecycleChange,
     SessionState,
     state_of,
     transition,
@@ -37,7 +37,7 @@ REASONS = sorted({*KIND_OF_REASON, "shutdown", "cli_close"} - {"compression", "b
 
 
 def test_a_transition_that_is_not_in_the_table_is_refused() -> None:
-    for state, change in set(itertools.product(SessionState, SessionChange)) - set(TRANSITIONS):
+    for state, change in set(itertools.product(SessionState, LifecycleChange)) - set(TRANSITIONS):
         with pytest.raises(IllegalChangeError, match="cannot"):
             transition(state, change)
 
@@ -73,7 +73,7 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     # The model uses only the table
 
-    def change(self, session_id: str, change: SessionChange) -> None:
+    def change(self, session_id: str, change: LifecycleChange) -> None:
         step = transition(self.states[session_id], change)
         self.states[session_id] = step.to
         self.finals[session_id] += step.announced is AnnouncedBoundary.FINAL
@@ -89,20 +89,20 @@ class LifecycleMachine(RuleBasedStateMachine):
     def create(self, session_id: str) -> None:
         is_new = self.states[session_id] is SessionState.ABSENT
         self.db.create_session(session_id, "cli")
-        self.change(session_id, SessionChange.BEGIN)
+        self.change(session_id, LifecycleChange.BEGIN)
         if is_new:
             self.owned.add(session_id)
 
     @rule(session_id=st.sampled_from(IDS), reason=st.sampled_from(REASONS))
     def end(self, session_id: str, reason: str) -> None:
         self.db.end_session(session_id, reason)
-        self.change(session_id, SessionChange.END)
+        self.change(session_id, LifecycleChange.END)
 
     @rule(session_id=st.sampled_from(IDS))
     def reopen(self, session_id: str) -> None:
         was = self.states[session_id]
         self.db.reopen_session(session_id)
-        self.change(session_id, SessionChange.REOPEN)
+        self.change(session_id, LifecycleChange.REOPEN)
         if was is SessionState.ENDED and session_id not in self.routes.values():
             self.owned.add(session_id)  # the conversation of a chat has no owner
 
@@ -129,13 +129,13 @@ class LifecycleMachine(RuleBasedStateMachine):
         if old is None or old == session_id:
             return
         self.db.routes.move(self._route(place, session_id), old, reason, "telegram", {})
-        self.change(old, SessionChange.END)
+        self.change(old, LifecycleChange.END)
         self._opened(session_id)
         self.routes[place] = session_id
 
     def _opened(self, session_id: str) -> None:
         is_new = self.states[session_id] is SessionState.ABSENT
-        self.change(session_id, SessionChange.BEGIN if is_new else SessionChange.REOPEN)
+        self.change(session_id, LifecycleChange.BEGIN if is_new else LifecycleChange.REOPEN)
         self.owned.discard(session_id)
 
     @rule(place=st.sampled_from(PLACES))
@@ -143,7 +143,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         session_id = self.routes.pop(place, None)
         if session_id is not None:
             self.db.routes.drop([self._route(place, session_id)])
-            self.change(session_id, SessionChange.END)
+            self.change(session_id, LifecycleChange.END)
 
     @precondition(lambda self: SessionState.OPEN in self.states.values())
     @rule(data=st.data())
@@ -152,22 +152,22 @@ class LifecycleMachine(RuleBasedStateMachine):
             st.sampled_from([i for i in IDS if self.states[i] is SessionState.OPEN])
         )
         self.db.archive_and_compact(session_id, [{"role": "user", "content": "summary"}])
-        self.change(session_id, SessionChange.PASS)
+        self.change(session_id, LifecycleChange.PASS)
 
     @rule(session_id=st.sampled_from(IDS))
     def append(self, session_id: str) -> None:
         """A message of any front end; after the end, it is stored with a resume event."""
         if self.states[session_id] is not SessionState.ABSENT:
             self.db.append_message(session_id, "user", "hello")
-            self.change(session_id, SessionChange.REOPEN)
+            self.change(session_id, LifecycleChange.REOPEN)
 
     @rule(session_id=st.sampled_from(IDS))
     def purge(self, session_id: str) -> None:
         if session_id in self.routes.values():
             return
         self.db.trash.purge(session_id)
-        self.change(session_id, SessionChange.END)
-        self.change(session_id, SessionChange.PURGE)
+        self.change(session_id, LifecycleChange.END)
+        self.change(session_id, LifecycleChange.PURGE)
 
     @rule()
     def crash(self) -> None:
@@ -175,7 +175,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         process_id = self.db.identity.process_id
         self.db.engine.write(lambda tx: release_process(tx, process_id, self.db.ids))
         for session_id in sorted(self.owned):
-            self.change(session_id, SessionChange.END)
+            self.change(session_id, LifecycleChange.END)
 
     # Invariants
 

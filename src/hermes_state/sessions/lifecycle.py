@@ -27,7 +27,7 @@ class SessionState(StrEnum):
     ENDED = "ended"
 
 
-class SessionChange(StrEnum):
+class LifecycleChange(StrEnum):
     """A change of the state."""
 
     BEGIN = "begin"
@@ -53,28 +53,30 @@ class Transition(NamedTuple):
     begins_epoch: bool = False
 
 
-TRANSITIONS: Final[dict[tuple[SessionState, SessionChange], Transition]] = {
-    (SessionState.ABSENT, SessionChange.BEGIN): Transition(SessionState.OPEN),
-    (SessionState.ABSENT, SessionChange.END): Transition(SessionState.ABSENT),  # nothing to end
-    (SessionState.ABSENT, SessionChange.REOPEN): Transition(SessionState.ABSENT),
-    (SessionState.ABSENT, SessionChange.PURGE): Transition(SessionState.ABSENT),
-    (SessionState.OPEN, SessionChange.BEGIN): Transition(SessionState.OPEN),
-    (SessionState.OPEN, SessionChange.END): Transition(SessionState.ENDED, AnnouncedBoundary.FINAL),
-    (SessionState.OPEN, SessionChange.REOPEN): Transition(SessionState.OPEN),
-    (SessionState.OPEN, SessionChange.PASS): Transition(
+TRANSITIONS: Final[dict[tuple[SessionState, LifecycleChange], Transition]] = {
+    (SessionState.ABSENT, LifecycleChange.BEGIN): Transition(SessionState.OPEN),
+    (SessionState.ABSENT, LifecycleChange.END): Transition(SessionState.ABSENT),  # nothing to end
+    (SessionState.ABSENT, LifecycleChange.REOPEN): Transition(SessionState.ABSENT),
+    (SessionState.ABSENT, LifecycleChange.PURGE): Transition(SessionState.ABSENT),
+    (SessionState.OPEN, LifecycleChange.BEGIN): Transition(SessionState.OPEN),
+    (SessionState.OPEN, LifecycleChange.END): Transition(
+        SessionState.ENDED, AnnouncedBoundary.FINAL
+    ),
+    (SessionState.OPEN, LifecycleChange.REOPEN): Transition(SessionState.OPEN),
+    (SessionState.OPEN, LifecycleChange.PASS): Transition(
         SessionState.OPEN, AnnouncedBoundary.BOUNDARY
     ),
-    (SessionState.ENDED, SessionChange.BEGIN): Transition(SessionState.ENDED),
-    (SessionState.ENDED, SessionChange.END): Transition(
+    (SessionState.ENDED, LifecycleChange.BEGIN): Transition(SessionState.ENDED),
+    (SessionState.ENDED, LifecycleChange.END): Transition(
         SessionState.ENDED
     ),  # the first reason is kept
-    (SessionState.ENDED, SessionChange.REOPEN): Transition(
+    (SessionState.ENDED, LifecycleChange.REOPEN): Transition(
         SessionState.OPEN, AnnouncedBoundary.BOUNDARY, begins_epoch=True
     ),
-    (SessionState.ENDED, SessionChange.PASS): Transition(
+    (SessionState.ENDED, LifecycleChange.PASS): Transition(
         SessionState.ENDED, AnnouncedBoundary.BOUNDARY
     ),
-    (SessionState.ENDED, SessionChange.PURGE): Transition(SessionState.ABSENT),
+    (SessionState.ENDED, LifecycleChange.PURGE): Transition(SessionState.ABSENT),
 }
 
 # Boundary kind by end reason.
@@ -110,7 +112,7 @@ def state_of(reader: Reader, session_id: str) -> SessionState:
     return SessionState.OPEN if is_open else SessionState.ENDED
 
 
-def transition(state: SessionState, change: SessionChange) -> Transition:
+def transition(state: SessionState, change: LifecycleChange) -> Transition:
     """The transition of a change from a state; raises IllegalChangeError if there is none."""
     result = TRANSITIONS.get((state, change))
     if result is None:
@@ -118,6 +120,6 @@ def transition(state: SessionState, change: SessionChange) -> Transition:
     return result
 
 
-def plan(reader: Reader, session_id: str, change: SessionChange) -> Transition:
+def plan(reader: Reader, session_id: str, change: LifecycleChange) -> Transition:
     """The transition of a change from a conversation's current state."""
     return transition(state_of(reader, session_id), change)

@@ -13,7 +13,7 @@ from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions.extras import with_extras
-from hermes_state.sessions.lifecycle import AnnouncedBoundary, SessionChange, SessionState
+from hermes_state.sessions.lifecycle import AnnouncedBoundary, LifecycleChange, SessionState
 from hermes_state.sessions.records import (
     EXTRA_COLUMNS,
     SessionRow,
@@ -71,7 +71,7 @@ def create(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> bool:
         facts.update(prompt_columns(tx, str(prompt)))
     columns = {n: v for n, v in facts.items() if tx.columns.session_has(n)}
     is_new = lifecycle.state_of(tx, session_id) is SessionState.ABSENT
-    lifecycle.plan(tx, session_id, SessionChange.BEGIN)
+    lifecycle.plan(tx, session_id, LifecycleChange.BEGIN)
     if is_new:
         columns.setdefault("started_at", tx.clock.now())
         names = ", ".join(["id", *columns])
@@ -118,7 +118,7 @@ def end(
     new_session_id: str | None = None,
 ) -> bool:
     """End an open session and announce it; an ended session keeps its first reason."""
-    planned = lifecycle.plan(tx, session_id, SessionChange.END)
+    planned = lifecycle.plan(tx, session_id, LifecycleChange.END)
     if planned.announced is AnnouncedBoundary.NOTHING:
         return False
     at = tx.clock.now() if ended_at is None else ended_at
@@ -146,7 +146,7 @@ def reopen(tx: Tx, event_id: str, session_id: str, *, old_session_id: str | None
     *old_session_id* is the conversation that its place had before, unless an event of that
     conversation names this one.
     """
-    planned = lifecycle.plan(tx, session_id, SessionChange.REOPEN)
+    planned = lifecycle.plan(tx, session_id, LifecycleChange.REOPEN)
     if planned.announced is AnnouncedBoundary.NOTHING:
         return False
     tx.execute(REOPEN, (session_id,))
@@ -194,7 +194,7 @@ def announce(
     tx: Tx, event_id: str, session_id: str, kind: BoundaryKind, reason: str, **ids: str | None
 ) -> None:
     """Announce a boundary that does not change the state of a conversation."""
-    planned = lifecycle.plan(tx, session_id, SessionChange.PASS)
+    planned = lifecycle.plan(tx, session_id, LifecycleChange.PASS)
     is_final = planned.announced is AnnouncedBoundary.FINAL
     boundaries.announce(tx, event_id, session_id, kind, reason, is_final=is_final, **ids)
 

@@ -149,7 +149,7 @@ def restore_all(tx: Tx, ids: MessageIds, session_id: str) -> None:
 
 def purge_batch(tx: Tx, session_id: str) -> bool:
     """Delete a batch of a session's rows permanently; whether the session is purged."""
-    lifecycle.plan(tx, session_id, lifecycle.SessionChange.PURGE)
+    lifecycle.plan(tx, session_id, lifecycle.LifecycleChange.PURGE)
     deadline = time.monotonic() + SLICE_SECONDS
     while True:
         row_ids = [row[0] for row in tx.rows(NEXT_ROWS, (session_id, SLICE_ROWS))]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import apsw
 
-from hermes_state.engine.sqlite.dbapi.errors import InvalidTextError
+from hermes_state.engine.sqlite.dbapi.errors import UndecodableTextError
 from hermes_state.engine.sqlite.dbapi.rows import row_tracer
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def is_query(sql: str) -> bool:
     return keyword(sql) in READING_KEYWORDS
 
 
-def decode_error(error: UnicodeDecodeError) -> InvalidTextError:
+def decode_error(error: UnicodeDecodeError) -> UndecodableTextError:
     """The error for a text that is not UTF-8."""
-    return InvalidTextError(f"Could not decode to UTF-8: {error.reason}")
+    return UndecodableTextError(f"Could not decode to UTF-8: {error.reason}")
 
 
 class Cursor:

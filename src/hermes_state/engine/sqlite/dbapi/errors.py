@@ -58,7 +58,7 @@ class OperationalError(DatabaseError):
     """The statement or the environment is at fault: syntax, locks, disk."""
 
 
-class InvalidTextError(OperationalError, database.InvalidTextError):
+class UndecodableTextError(OperationalError, database.InvalidTextError):
     """A text is not UTF-8; another program has written it."""
 
 
