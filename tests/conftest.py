@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,6 +135,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     doubled = [test_id for test_id, count in counts.items() if count > 1]
     if doubled:
         raise pytest.UsageError(f"Several tests have the id {doubled[0]}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Save the coverage of a worker while there is time: xdist kills one that ends slowly."""
+    if "coverage" in sys.modules and (measured := sys.modules["coverage"].Coverage.current()):
+        measured.save()
 
 
 @pytest.hookimpl(optionalhook=True)
