@@ -193,7 +193,7 @@ def local_text(moment: float | None, zone: ZoneInfo) -> str:
 
 
 def describe_target(target: JobTarget | None) -> str:
-    """A target as `hermes cron --to` reads it; `none` without one."""
+    """A target as `hermes cron add --to` reads it; `none` without one."""
     if target is None:
         return "none"
     platform, chat_id = target.get("platform"), target.get("chat_id")

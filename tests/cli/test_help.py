@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_cli import parser
+from hermes_cli.original_commands import may_be_original
 from hermes_core import __version__
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
-REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference" / "cli.md"
 HEAVY = {
     "asyncio", "dataclasses", "inspect", "json", "logging", "pathlib", "apsw", "ruamel",
     "shutil", "sqlite3", "subprocess", "rich",
@@ -47,6 +49,12 @@ def all_parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 PARSERS = all_parsers()
+# Commands of a plugin, a new one, an error; `hermes -p` is `hermes chat -q`.
+EXAMPLES = {"name", "greet", "search", "--bad", "-p"}
+# `hermes` alone takes the options of `hermes tui` and `hermes chat`.
+TUI_OPTIONS = {
+    option for name in ("tui", "chat") for option in PARSERS[name]._option_string_actions
+}
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -80,6 +88,46 @@ def test_the_reference_names_no_command_that_is_not_there() -> None:
     text = REFERENCE.read_text("utf-8")
     headings = re.findall(r"^#+ `hermes ([a-z-]+(?: [a-z-]+)?)", text, re.MULTILINE)
     assert set(headings) <= set(PARSERS)
+
+
+def hint_problem(words: list[str]) -> str | None:
+    """What is wrong with the command of a hint; None for one that exists."""
+    if may_be_original(words) or words[0] in EXAMPLES:
+        return None
+    name = ""
+    for word in words:
+        has_actions = any(each.startswith(f"{name} ".lstrip()) for each in PARSERS if each != name)
+        if word.startswith("-"):
+            option = word.partition("=")[0]
+            known = {*PARSERS[name]._option_string_actions, *TUI_OPTIONS}
+            return None if option in known else f"no option {option}"
+        if f"{name} {word}".strip() in PARSERS:
+            name = f"{name} {word}".strip()
+        elif has_actions and re.fullmatch("[a-z-]+", word):
+            return f"no command {word}"
+        else:
+            return None
+    return None
+
+
+def hints() -> Iterator[tuple[str, str]]:
+    """The file and the text of each command in backticks."""
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "web/src").rglob("*.ts"), *ROOT.glob("*.md")]
+    for path in [*files, *(ROOT / "docs").rglob("*.md"), *(ROOT / "plugins").rglob("*.py")]:
+        text = re.sub(r'"\s*\n\s*f?"', "", path.read_text("utf-8"))
+        for found in re.findall(r"\\?`(?:\./)?hermes ([^`\\]+)\\?`", text):
+            yield str(path.relative_to(ROOT)), found
+
+
+def test_hints_name_commands_and_options_that_exist() -> None:
+    checked = 0
+    wrong = []
+    for file, hint in hints():
+        checked += 1
+        if problem := hint_problem(hint.split()):
+            wrong.append(f"{file}: `hermes {hint}`: {problem}")
+    assert checked > 500
+    assert not wrong, "\n".join(sorted(set(wrong)))
 
 
 def test_help_imports_nothing_heavy() -> None:
