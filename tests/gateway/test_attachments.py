@@ -61,7 +61,7 @@ def test_a_picture_is_a_reference_until_a_model_reads_it(hermes_home: Path) -> N
     url = media_store.embed_media(content)[0]["image_url"]["url"]
     assert url == "data:image/png;base64,iVBORw=="
     results.path.unlink()
-    assert "no longer there" in media_store.embed_media(content)[0]["text"]
+    assert "no longer exists" in media_store.embed_media(content)[0]["text"]
 
 
 @pytest.mark.parametrize("url", ["media:../../etc/passwd", "media:ab", "media:ab/../x", "media:"])
