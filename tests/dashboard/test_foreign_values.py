@@ -6,6 +6,7 @@ SQLite stores any value in any column, and hermes-agent writes to the same file.
 from __future__ import annotations
 
 import contextlib
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -203,3 +204,20 @@ def test_a_conversation_whose_id_is_not_text_is_listed(
     result = hermes("sessions", "list")
     assert result.code == 0, result.err
     assert "own" in result.out
+
+
+def test_an_estimate_counts_if_the_cost_is_not_a_number(
+    hermes: Hermes, db: SessionDB, hermes_home: Path
+) -> None:
+    add_own(db)
+    with contextlib.closing(sqlite3.connect(hermes_home / "state.db")) as other:
+        other.execute("UPDATE sessions SET actual_cost_usd = 'unknown', estimated_cost_usd = 2.5")
+        other.executemany(
+            "INSERT OR REPLACE INTO session_model_usage"
+            " (session_id, model, actual_cost_usd, estimated_cost_usd)"
+            " VALUES ('own', ?, 'unknown', ?)",
+            [("gpt-5", 1.0), ("gpt-5-mini", 1.5)],
+        )
+        other.commit()
+    assert json.loads(hermes("sessions", "stats", "--json").out)["estimated_cost_usd"] == 2.5
+    assert [row.cost_usd for row in db.totals.per_model()["own"]] == [1.0, 1.5]
