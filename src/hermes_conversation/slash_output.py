@@ -9,6 +9,7 @@ from hermes_agent.context.window import BYTES_PER_TOKEN, message_tokens
 from hermes_conversation.attachments import text_of
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
+from hermes_core.human_format import plural
 
 if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
@@ -137,7 +138,8 @@ def text_to_copy(conversation: Conversation, words: str) -> str:
         raise UsageError("Usage: /copy, or /copy 2 for the second code block of the last answer")
     blocks = code_blocks(answer)
     if not 1 <= int(words) <= len(blocks):
-        raise UsageError(f"The last answer has {len(blocks) or 'no'} code blocks.")
+        found = plural(len(blocks), "code block") if blocks else "no code blocks"
+        raise UsageError(f"The last answer has {found}.")
     return blocks[int(words) - 1]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
     from starlette.types import Lifespan
+
+_BUILD_LOCK: Final = threading.RLock()
 
 
 class LateRoute(APIRoute):
@@ -34,10 +37,11 @@ class LateRoute(APIRoute):
         self._is_built = False
 
     def __getattr__(self, name: str) -> Any:
-        # Two threads may both build it: the results are equal.
-        if not self._is_built:
-            super().__init__(self.path, **self._arguments)
-            self._is_built = True
+        # Built once: the OpenAPI document looks fields up by identity while requests arrive.
+        with _BUILD_LOCK:
+            if not self._is_built:
+                super().__init__(self.path, **self._arguments)
+                self._is_built = True
         return object.__getattribute__(self, name)
 
 

@@ -6,13 +6,15 @@ SQLite stores any value in any column, and hermes-agent writes to the same file.
 from __future__ import annotations
 
 import contextlib
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import pytest
 
 from hermes_dashboard.analytics import analysis
-from hermes_dashboard.resources import analytics, overview, sessions
+from hermes_dashboard.resources import analytics, overview, search, sessions, transcripts
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
 from support.data_resources import serve_resources
@@ -44,6 +46,7 @@ PAGES: Final = (
     "/api/overview", "/api/analytics/calendar?year=2026", "/api/analytics/choices",
     "/api/sessions", "/api/sessions?state=all", "/api/sessions?sort=started",
     "/api/sessions?sort=messages", "/api/sessions?sort=tokens", "/api/sessions?sort=cost",
+    "/api/search?q=hello", "/api/search?q=hello&tools=true",
 )  # fmt: skip
 
 
@@ -60,7 +63,9 @@ def client(
 ) -> Iterator[httpx.Client]:
     monkeypatch.setattr(analysis, "CHECK_SECONDS", 0.0)
     monkeypatch.setattr(analysis, "MAX_WAIT_SECONDS", 30.0)
-    with serve_resources(db, hermes_home, analytics, overview, sessions) as client:
+    with serve_resources(
+        db, hermes_home, analytics, overview, search, sessions, transcripts
+    ) as client:
         yield client
 
 
@@ -138,8 +143,14 @@ def test_odd_values_of_another_program_hurt_no_page(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["sessions", "stats"], ["sessions", "list"], ["usage"], ["recap"], ["doctor"]]
-)
+    "arguments",
+    [
+        ["sessions", "stats"], ["sessions", "list", "--all", "--limit", "500"], ["usage"],
+        ["recap"], ["doctor"], ["sessions", "search", "hello"],
+        ["sessions", "search", "hello", "--json"], ["sessions", "search", "hello", "--tools"],
+        ["achievements"],
+    ],
+)  # fmt: skip
 def test_odd_values_of_another_program_stop_no_command(
     hermes: Hermes, db: SessionDB, hermes_home: Path, arguments: list[str]
 ) -> None:
@@ -149,3 +160,64 @@ def test_odd_values_of_another_program_stop_no_command(
     result = hermes(*arguments)
     assert "Traceback" not in result.err
     assert result.code == 0, result.err
+
+
+def test_odd_values_of_another_program_hide_no_message(
+    hermes: Hermes, db: SessionDB, client: httpx.Client, hermes_home: Path
+) -> None:
+    for table, column, value in odd_values():
+        add_foreign(hermes_home, table, column, value)
+        name = quote(f"{table} {column} {value}")
+        if table == "messages":
+            response = client.get(f"/api/sessions/{name}/messages")
+            assert response.status_code == 200, f"{name}: {response.text}"
+            assert len(response.json()["items"]) == 1, name
+    for column in ("role", "timestamp"):
+        for value in OTHER_TYPES:
+            add_foreign(hermes_home, "messages", column, f"{value} ")
+            result = hermes("sessions", "show", f"messages {column} {value} ")
+            assert result.code == 0, result.err
+            assert "hello" in result.out
+
+
+def test_an_export_with_odd_values_of_another_program_can_be_imported(
+    hermes: Hermes, db: SessionDB, hermes_home: Path, tmp_path: Path
+) -> None:
+    add_own(db)
+    for table, column, value in odd_values():
+        add_foreign(hermes_home, table, column, value)
+    for form in ("md", "html"):
+        result = hermes("sessions", "export", "--all", "--format", form, str(tmp_path / form))
+        assert result.code == 0, result.err
+    file = tmp_path / "history.jsonl"
+    result = hermes("sessions", "export", "--all", str(file))
+    assert result.code == 0, result.err
+    result = hermes("sessions", "import", str(file))
+    assert result.code == 0, result.err
+
+
+def test_a_conversation_whose_id_is_not_text_is_listed(
+    hermes: Hermes, db: SessionDB, hermes_home: Path
+) -> None:
+    add_own(db)
+    add_foreign(hermes_home, "sessions", "id", "x'ff00'")
+    result = hermes("sessions", "list")
+    assert result.code == 0, result.err
+    assert "own" in result.out
+
+
+def test_an_estimate_counts_if_the_cost_is_not_a_number(
+    hermes: Hermes, db: SessionDB, hermes_home: Path
+) -> None:
+    add_own(db)
+    with contextlib.closing(sqlite3.connect(hermes_home / "state.db")) as other:
+        other.execute("UPDATE sessions SET actual_cost_usd = 'unknown', estimated_cost_usd = 2.5")
+        other.executemany(
+            "INSERT OR REPLACE INTO session_model_usage"
+            " (session_id, model, actual_cost_usd, estimated_cost_usd)"
+            " VALUES ('own', ?, 'unknown', ?)",
+            [("gpt-5", 1.0), ("gpt-5-mini", 1.5)],
+        )
+        other.commit()
+    assert json.loads(hermes("sessions", "stats", "--json").out)["estimated_cost_usd"] == 2.5
+    assert [row.cost_usd for row in db.totals.per_model()["own"]] == [1.0, 1.5]

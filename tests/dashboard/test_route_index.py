@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
-from hermes_dashboard.routes import LateRoute
+from hermes_dashboard.routes import LateRoute, ResourceRouter
 
 if TYPE_CHECKING:
     import httpx2 as httpx
@@ -43,3 +47,31 @@ def test_a_request_builds_its_own_route_only(served: RunningDashboard) -> None:
     assert built() == []
     assert served.client.get("/api/health").status_code == 200
     assert built() == ["/api/health"]
+
+
+class Answer(BaseModel):
+    """A response."""
+
+    text: str = ""
+
+
+def test_a_route_is_built_once_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The OpenAPI document looks fields up by identity; a second build would replace them."""
+    router = ResourceRouter("/api/things", tag="things")
+    router.get("/list", response_model=Answer)(Answer)
+    builds: list[APIRoute] = []
+    build = APIRoute.__init__
+
+    def slow_build(route: APIRoute, *arguments: Any, **options: Any) -> None:
+        builds.append(route)
+        time.sleep(0.3)  # the other threads come here meanwhile
+        build(route, *arguments, **options)
+
+    monkeypatch.setattr(APIRoute, "__init__", slow_build)
+    (route,) = router.routes
+    threads = [threading.Thread(target=getattr, args=(route, "app")) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert builds == [route]

@@ -23,3 +23,17 @@ def number_sql(expression: str) -> str:
 def amount_sql(expression: str) -> str:
     """Like `number_sql`, with 0 for what is not a number."""
     return f"coalesce({number_sql(expression)}, 0)"
+
+
+def amount_of(value: SqlValue) -> float:
+    """Like `amount_sql`, for a value that was read."""
+    if isinstance(value, (int, float)) and 0 <= value <= MAX_NUMBER:
+        return value
+    return 0.0
+
+
+def text_of(value: SqlValue) -> str:
+    """A value of a column with text as text."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return "" if value is None else str(value)

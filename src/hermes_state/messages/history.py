@@ -101,7 +101,7 @@ def read_chunk(
         f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
         f" WHERE session_id = ? AND id > ?{state} ORDER BY id LIMIT ?"
     )
-    return to_messages(reader.execute(sql, (session_id, after_id, limit)))
+    return to_messages(reader.rows(sql, (session_id, after_id, limit)))
 
 
 def read_latest(
@@ -113,7 +113,7 @@ def read_latest(
         f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
         f" WHERE session_id = ?{state} ORDER BY id DESC LIMIT ? OFFSET ?"
     )
-    return to_messages(reader.execute(sql, (session_id, limit, offset)))[::-1]
+    return to_messages(reader.rows(sql, (session_id, limit, offset)))[::-1]
 
 
 class MessageRepository(Repository):
@@ -408,7 +408,7 @@ def _rows_around(reader: Reader, session_id: str, message_id: int, window: int) 
     after = read_chunk(reader, session_id, message_id - 1, window + 1, "")
     if not after or after[0].id != message_id:
         return []
-    before = to_messages(reader.execute(before_sql, (session_id, message_id, window)))
+    before = to_messages(reader.rows(before_sql, (session_id, message_id, window)))
     return before[::-1] + after
 
 

@@ -100,7 +100,7 @@ class TranscriptPages:
         names = self._reader.prepared(select_list)
         placeholders = ", ".join("?" * len(ids))
         sql = f"SELECT {names} FROM messages WHERE id IN ({placeholders}) ORDER BY id"  # noqa: S608
-        rows = to_messages(self._reader.execute(sql, ids))
+        rows = to_messages(self._reader.rows(sql, ids))
         answers = [row.id for row in rows if row.role == "assistant"]
         return MessagePage(
             rows,

@@ -12,6 +12,7 @@ from hermes_core.messages import (
     preview,
     without_memory_blocks,
 )
+from hermes_state.engine.values import amount_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -257,6 +258,11 @@ class MessageRow(NamedTuple):
 COLUMNS: Final = MessageRow._fields[:-1]
 _CONTENT: Final = COLUMNS.index("content")
 _TOOL_CALLS: Final = COLUMNS.index("tool_calls")
+_TIMESTAMP: Final = COLUMNS.index("timestamp")
+_TOKEN_COUNT: Final = COLUMNS.index("token_count")
+_NUMBERS: Final = frozenset(
+    map(COLUMNS.index, ("timestamp", "token_count", "observed", "active", "compacted"))
+)
 
 
 def other_columns(columns: Columns) -> tuple[str, ...]:
@@ -277,10 +283,24 @@ def to_messages(rows: Iterable[tuple[Any, ...]]) -> list[MessageRow]:
 def _to_message(row: tuple[Any, ...]) -> MessageRow:
     known = len(COLUMNS)
     values = [*row[:known], row[known:]]
-    values[_CONTENT] = decode_content(row[_CONTENT])
-    if row[_TOOL_CALLS] is not None:
-        values[_TOOL_CALLS] = decode_json(row[_TOOL_CALLS])
+    if bytes in map(type, row[:known]):
+        values[:known] = (
+            _readable_value(position, value) for position, value in enumerate(row[:known])
+        )
+    values[_TIMESTAMP] = amount_of(values[_TIMESTAMP])
+    if values[_TOKEN_COUNT] is not None:
+        values[_TOKEN_COUNT] = int(amount_of(values[_TOKEN_COUNT]))
+    values[_CONTENT] = decode_content(values[_CONTENT])
+    if values[_TOOL_CALLS] is not None:
+        values[_TOOL_CALLS] = decode_json(values[_TOOL_CALLS])
     return MessageRow._make(values)
+
+
+def _readable_value(position: int, value: Any) -> Any:
+    """A value of a column; a blob that another program has written is shown as text."""
+    if not isinstance(value, bytes):
+        return value
+    return 0 if position in _NUMBERS else text_of(value)
 
 
 def as_turn(row: MessageRow) -> Message:

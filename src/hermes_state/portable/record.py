@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from hermes_state.engine.database import DriverError
+from hermes_state.engine.database import DriverError, InvalidTextError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.engine.values import amount_of, text_of
 from hermes_state.messages import answer_usage
 from hermes_state.messages.rows import select_list, shared_content
 from hermes_state.portable.export_schema import (
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from hermes_core.json_values import JsonData, JsonObject
+    from hermes_state.engine.database import Row
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
     from hermes_state.messages.answer_usage import AnswerUsage
@@ -222,6 +225,8 @@ class SessionRecord:
 
     def _session(self) -> ColumnRow:
         row: ColumnRow = self._reader.dicts(SELECT_SESSION, (self._id,))[0]
+        row["source"] = text_of(row["source"])  # an import requires values of these types
+        row["started_at"] = amount_of(row["started_at"])
         if row.get("system_prompt") is None and row.get("system_prompt_hash"):
             row["system_prompt"] = self._reader.value(SELECT_PROMPT, (row["system_prompt_hash"],))
         known = columns_of("sessions")
@@ -257,16 +262,27 @@ class SessionRecord:
     def _messages(self) -> Iterator[JsonObject]:
         self._identities.begin_session(self._reader, self._row_ids[-1] if self._row_ids else 0)
         names = self._reader.prepared(select_list)
-        cursor = self._reader.execute(
-            f"SELECT {names} FROM messages WHERE session_id = ? ORDER BY id",  # noqa: S608
-            (self._id,),
-        )
-        columns = [column[0] for column in cursor.description]
+        sql = f"SELECT {names} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608
+        columns = names.split(", ")
         positions = RowPositions(self._reader)
-        for position, values in enumerate(cursor):
+        for position, values in enumerate(self._rows(sql)):
             row = dict(zip(columns, values, strict=True))
             row["content"] = shared_content(row["content"])
+            # An import requires values of these types.
+            row["role"] = text_of(row["role"])
+            row["timestamp"] = amount_of(row["timestamp"])
             yield self._message(position, values[0], row, positions)
+
+    def _rows(self, sql: str) -> Iterator[Row]:
+        """The rows one by one; from the first with invalid UTF-8 on, that is replaced."""
+        count = 0
+        try:
+            for row in self._reader.execute(sql, (self._id,)):
+                yield row
+                count += 1
+        except InvalidTextError:
+            with self._reader.replacing_invalid_text():
+                yield from islice(self._reader.execute(sql, (self._id,)), count, None)
 
     def _message(
         self, position: int, row_id: int, row: ColumnRow, positions: RowPositions

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_state.engine.values import amount_sql
 from hermes_state.search.hits import FoundMessage, HitContext
 from hermes_state.search.index_builder import (
     BLOCK_BITS,
+    INDEXED_COLUMNS,
     TOOL_TERMS,
     IndexedRow,
     facet_token,
@@ -83,14 +85,13 @@ CHUNK_IDS: Final = 200
 CHUNK_ROWS: Final = 1000
 MAX_ROW_ID: Final = 2**62
 
-SELECT_CANDIDATES: Final = """
-    SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp,
-           s.source, s.model, s.started_at,
+SELECT_CANDIDATES: Final = f"""
+    SELECT {INDEXED_COLUMNS}, CAST(s.model AS TEXT), {amount_sql("s.started_at")},
            CASE WHEN m.role = 'user' AND m.finish_reason = 'deleted' THEN 0
                ELSE coalesce(m.active, 1) END, m.compacted,
-           CASE WHEN m.finish_reason = 'hook_feedback' THEN 'hook' ELSE m.role END
+           CASE WHEN m.finish_reason = 'hook_feedback' THEN 'hook' ELSE CAST(m.role AS TEXT) END
     FROM messages m JOIN sessions s ON s.id = m.session_id
-"""
+"""  # noqa: S608 - own names
 NOT_IN_TRASH: Final = (
     " AND NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = m.session_id)"
 )

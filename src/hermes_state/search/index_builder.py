@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import plain_text
 from hermes_state.engine.sqlite.side_file import read_meta, write_meta
+from hermes_state.engine.values import amount_sql
 from hermes_state.messages.rows import decode_content
 from hermes_state.search.tokens import index_words
 
@@ -22,11 +23,15 @@ MERGE_PAGES: Final = 200
 BLOCK_BITS: Final = 10
 MESSAGE_ROLES: Final = ("user", "assistant")  # the rest is tool text
 
-NEXT_ROWS: Final = """
-    SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp, s.source
-    FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE m.id > ? AND m.id <= ? AND {condition} ORDER BY m.id LIMIT ?
+# The columns of `IndexedRow`; another program may have stored values of other types.
+INDEXED_COLUMNS: Final = f"""
+    m.id, m.session_id, CAST(m.role AS TEXT), m.content, CAST(m.tool_name AS TEXT),
+    CAST(m.tool_calls AS TEXT), {amount_sql("m.timestamp")}, CAST(s.source AS TEXT)
 """
+NEXT_ROWS: Final = f"""
+    SELECT {INDEXED_COLUMNS} FROM messages m JOIN sessions s ON s.id = m.session_id
+    WHERE m.id > ? AND m.id <= ? AND {{condition}} ORDER BY m.id LIMIT ?
+"""  # noqa: S608 - own names
 IS_MESSAGE: Final = "m.role IN ('user', 'assistant')"
 UPSERT_SPAN: Final = """
     INSERT INTO span (block, low, high) VALUES (?, ?, ?)
@@ -35,7 +40,9 @@ UPSERT_SPAN: Final = """
 """
 INSERT_WORDS: Final = "INSERT INTO body (rowid, words, facets) VALUES (?, ?, ?)"
 LAST_ASSIGNED_ID: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
-SELECT_WITNESS: Final = "SELECT timestamp, session_id FROM messages WHERE id = ?"
+SELECT_WITNESS: Final = f"""
+    SELECT {amount_sql("timestamp")}, session_id FROM messages WHERE id = ?
+"""  # noqa: S608 - own names
 NEWEST_ID: Final = "SELECT coalesce(max(id), 0) FROM messages"
 
 

@@ -76,7 +76,17 @@ _AMOUNTS: Final = frozenset(
 )
 # Another program may have stored a blob.
 _SHOWN_TEXTS: Final = frozenset(
-    {"source", "user_id", "model", "end_reason", "cwd", "title", "display_name", "git_repo_root"}
+    {
+        "id",
+        "source",
+        "user_id",
+        "model",
+        "end_reason",
+        "cwd",
+        "title",
+        "display_name",
+        "git_repo_root",
+    }
 )
 _COUNTS: Final = frozenset(COLUMNS[COLUMNS.index("message_count") : COLUMNS.index("archived")])
 # Columns that older files lack; their values are then in a table of ours.

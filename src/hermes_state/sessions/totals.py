@@ -35,7 +35,8 @@ def _sum(expression: str) -> str:
 SEVERAL_MODELS = f"""
     SELECT session_id, CAST(model AS TEXT), {_sum("input_tokens")}, {_sum("output_tokens")},
            {_sum("cache_read_tokens")},
-           {_sum("CASE WHEN actual_cost_usd > 0 THEN actual_cost_usd ELSE estimated_cost_usd END")}
+           sum(coalesce(nullif({amount_sql("actual_cost_usd")}, 0),
+                        {amount_sql("estimated_cost_usd")}))
     FROM session_model_usage
     WHERE session_id IN (SELECT session_id FROM session_model_usage
                          GROUP BY session_id HAVING min(model) <> max(model))

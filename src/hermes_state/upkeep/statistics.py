@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, cast
 from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index
+from hermes_state.sessions.totals import COSTS
 from hermes_state.upkeep.health import stale_index_rows
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ BY_SOURCE: Final = f"""
            sum({amount_sql("s.tool_call_count")}), count(*) FILTER (WHERE s.ended_at IS NULL),
            min({number_sql("s.started_at")}),
            sum({amount_sql("s.input_tokens")}), sum({amount_sql("s.output_tokens")}),
-           sum({amount_sql("coalesce(s.actual_cost_usd, s.estimated_cost_usd)")})
+           sum(coalesce({COSTS}, 0.0))
     FROM sessions s GROUP BY s.source ORDER BY 2 DESC
 """  # noqa: S608 - own names
 COUNT_BY_SOURCE: Final = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC"
