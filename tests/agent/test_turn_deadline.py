@@ -62,7 +62,7 @@ def test_a_tool_that_does_not_stop_does_not_keep_its_turn(
     events = list(agent.turn("go"))
     release.set()
     [finished] = of_kind(events, ToolFinished)
-    assert "does not stop" in finished.result
+    assert "did not stop" in finished.result
     assert events[-1].end is TurnEnd.INTERRUPTED
 
 

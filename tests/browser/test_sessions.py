@@ -371,10 +371,10 @@ def test_phrases_match_titles_and_an_excluded_word_alone_is_explained(
 
 # Searches that cannot be done, and what the page says about them.
 IMPOSSIBLE_SEARCHES = {
-    '"': ("Add a word to find", "only spaces or signs"),
-    "   ": ("Add a word to find", "only spaces or signs"),
-    '"" OR': ("Add a word to find", "only spaces or signs"),
-    "- …": ("Add a word to find", "only spaces or signs"),
+    '"': ("Add a word to find", "only spaces or punctuation"),
+    "   ": ("Add a word to find", "only spaces or punctuation"),
+    '"" OR': ("Add a word to find", "only spaces or punctuation"),
+    "- …": ("Add a word to find", "only spaces or punctuation"),
     "-ferry": ("Add a word to find", "only removes results"),
     "ä" * 612: ("The search is too long", "612 characters; at most 500"),
 }

@@ -143,7 +143,7 @@ async def test_the_status_shows_the_device_and_its_keys(account: Account) -> Non
 async def test_a_device_is_verified_on_the_command_line(account: Account) -> None:
     async with account.connected():
         nothing = await hermes("verify", "--yes")
-        assert "No verification is waiting" in nothing.err
+        assert "No verification is pending" in nothing.err
         device = (await asyncio.to_thread(status, account))["device_id"]
         app = AppVerification(account.app, account.bot.user_id, device)
         await app.request()
