@@ -255,9 +255,9 @@ def test_j_k_and_enter_move_in_lists_and_x_selects(demo_page: Page) -> None:
     demo_page.goto("/sessions")
     links = demo_page.get_by_role("table", name="Sessions").locator("tbody").get_by_role("link")
     expect(links.nth(3)).to_be_visible()
-    for _ in range(3):
+    for number in range(3):
         demo_page.keyboard.press("j")
-    expect(links.nth(2)).to_be_focused()
+        expect(links.nth(number)).to_be_focused()
     demo_page.keyboard.press("k")
     expect(links.nth(1)).to_be_focused()
     demo_page.keyboard.press("x")
