@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.middleware.gzip import GZipMiddleware
 
 from hermes_core import __version__
@@ -129,6 +131,8 @@ def create_app(
     context: DashboardContext, access: Access, page: Page, *, tabs: FindTabs
 ) -> Dashboard:
     """Build the dashboard of *context*; *access* decides which requests pass."""
+    # FastAPI ignores it with a filter that another thread may remove while it builds a route.
+    warnings.filterwarnings("ignore", "The '", UnsupportedFieldAttributeWarning)
     apis = PluginApis(tabs, access)
     app = Dashboard(access, apis)
     errors.install(app)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     import httpx2 as httpx
 
     from support.dashboards import RunningDashboard
+
+TESTS = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize(
@@ -75,3 +81,36 @@ def test_a_route_is_built_once_by_several_threads(monkeypatch: pytest.MonkeyPatc
     for thread in threads:
         thread.join(10)
     assert builds == [route]
+
+
+BUILD_IN_THREADS = """
+import sys, threading
+from pathlib import Path
+from hermes_state.engine.sqlite import driver
+driver.install()
+from fastapi import FastAPI, Query
+from hermes_state import SessionDB
+from support.dashboards import *
+
+def build():
+    while not done.is_set():
+        @FastAPI().get("/")
+        def route(value: str = Query(alias="other")): ...
+
+done = threading.Event()
+sys.setswitchinterval(1e-6)
+with SessionDB(Path("state.db")) as db, dashboard(dashboard_context(db)) as served:
+    builders = [threading.Thread(target=build) for _ in range(3)]
+    for builder in builders: builder.start()
+    for route in served.app.routes: getattr(route, "dependant", None)
+    done.set()
+    for builder in builders: builder.join()
+"""
+
+
+def test_routes_are_built_without_warnings_while_a_plugin_builds_its_own(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD_IN_THREADS], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": str(TESTS)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

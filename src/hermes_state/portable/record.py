@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from hermes_state.engine.database import DriverError, InvalidTextError
 from hermes_state.engine.sqlite import driver
@@ -33,7 +33,7 @@ from hermes_state.sessions import index
 from hermes_state.sessions.rows import SELECT_PROMPT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from hermes_core.json_values import JsonData, JsonObject
@@ -127,6 +127,9 @@ class Identities:
 UID_FIELD: Final = "hermes_uid"
 ORIGIN_FIELD: Final = "hermes_origin"
 USAGE_FIELD: Final = "hermes_usage"
+# The values that an import requires; rows of other programs may have others.
+SESSION_TYPES: Final = {"source": text_of, "started_at": amount_of}
+MESSAGE_TYPES: Final = {"content": shared_content, "role": text_of, "timestamp": amount_of}
 
 ROW_IDS = "SELECT id FROM messages WHERE session_id = ? ORDER BY id"
 SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
@@ -225,8 +228,7 @@ class SessionRecord:
 
     def _session(self) -> ColumnRow:
         row: ColumnRow = self._reader.dicts(SELECT_SESSION, (self._id,))[0]
-        row["source"] = text_of(row["source"])  # an import requires values of these types
-        row["started_at"] = amount_of(row["started_at"])
+        _convert(row, SESSION_TYPES)
         if row.get("system_prompt") is None and row.get("system_prompt_hash"):
             row["system_prompt"] = self._reader.value(SELECT_PROMPT, (row["system_prompt_hash"],))
         known = columns_of("sessions")
@@ -267,10 +269,7 @@ class SessionRecord:
         positions = RowPositions(self._reader)
         for position, values in enumerate(self._rows(sql)):
             row = dict(zip(columns, values, strict=True))
-            row["content"] = shared_content(row["content"])
-            # An import requires values of these types.
-            row["role"] = text_of(row["role"])
-            row["timestamp"] = amount_of(row["timestamp"])
+            _convert(row, MESSAGE_TYPES)
             yield self._message(position, values[0], row, positions)
 
     def _rows(self, sql: str) -> Iterator[Row]:
@@ -343,3 +342,9 @@ class SessionRecord:
                 }
                 rows.append(row_to_plain(self._row_filter.row(exported)))
         return sorted(rows, key=to_json)
+
+
+def _convert(row: ColumnRow, types: Mapping[str, Callable[[Any], Any]]) -> None:
+    """Convert some values of a row in place."""
+    for name, convert in types.items():
+        row[name] = convert(row[name])
