@@ -113,8 +113,8 @@ test-engines: page system  ## the tests of the store and its users, on PostgreSQ
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
 	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)
 
-# The tests of inherited signals and of what a sandboxed process may write fail if they are measured.
-coverage: lint system models synapse clients  ## every test with a coverage report; takes half as long again
+# The tests of inherited signals fail if they are measured.
+coverage: lint system models synapse clients  ## every test with a coverage report; takes more than twice as long
 	$(BIN)/coverage erase
 	-PYTHONPATH=$(CURDIR)/tests/measured $(BIN)/python tests/run_in_memory.py $(PARALLEL)
 	$(BIN)/coverage combine --quiet
