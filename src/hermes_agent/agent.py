@@ -91,7 +91,6 @@ class AIAgent:
         announce: HookInvoker = no_plugins,
         plugins: TurnPlugins | None = None,
         guard: Guard = no_guard,
-        on_finalize: Callable[[list[Message]], object] | None = None,
         build_profile: Callable[[int], AgentProfile] | None = None,
         review_turns: int = 0,
         limits: TurnLimits = DEFAULT_LIMITS,
@@ -114,7 +113,6 @@ class AIAgent:
         self._announce = announce
         self._plugins = plugins
         self._guard = guard
-        self._on_finalize = on_finalize
         self._build_profile = (
             build_profile  # needs the model's window, which is probed as late as possible
         )
@@ -124,7 +122,7 @@ class AIAgent:
         self.on_review: Callable[[str], object] | None = None  # receives what was remembered
         self.reviews_at_end = True
         self._session_messages: list[Message] | None = None
-        self.has_announced_end = False
+        self._has_unannounced_turn = False
         self._cancel = Cancel()
         self._is_turn_expected = False
         self._is_running = False
@@ -163,7 +161,7 @@ class AIAgent:
     def context_parts(self) -> ContextParts:
         """What the next request contains besides the next message."""
         self._apply_profile()
-        history = self.conversation_store.history()
+        history = self.conversation_store.read_history()
         return ContextParts(self._prompt, self._toolbox.schema_tokens, history)
 
     def _apply_profile(self) -> None:
@@ -211,7 +209,7 @@ class AIAgent:
     ) -> Iterator[Event]:
         if not self._is_turn_expected:
             self._cancel = Cancel()
-        self._is_turn_expected = self.has_announced_end = False
+        self._is_turn_expected, self._has_unannounced_turn = False, True
         self._apply_profile()
         turn_id = self._store.ids.new()
         hooks = self._hooks(turn_id, sender_id)
@@ -248,7 +246,7 @@ class AIAgent:
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
             is_stopped = finished is None or finished.end is TurnEnd.INTERRUPTED
             hooks.turn_ended(completed=is_complete, interrupted=is_stopped)
-            self.has_announced_end = True
+            self._has_unannounced_turn = False
         yield from map(Notice, notices)
         if finished is not None:
             if is_complete:
@@ -416,17 +414,12 @@ class AIAgent:
         self,
         user_message: Any,
         system_message: str | None = None,
-        conversation_history: list[Message] | None = None,
-        task_id: str | None = None,
         stream_callback: Callable[[str], object] | None = None,
         **_ignored: Any,
     ) -> TurnOutcome:
-        """Run a turn to its end; returns the outcome."""
-        del task_id
+        """Run a turn to its end; returns the outcome. The history is that of the store."""
         if system_message is not None:
             self._prompt = system_message
-        if conversation_history:
-            self._persist_session(conversation_history)
         last: TurnFinished | None = None
         for event in self.turn(user_message):
             if isinstance(event, TextDelta) and stream_callback is not None:
@@ -437,12 +430,11 @@ class AIAgent:
 
     # Finalization
 
-    def _persist_session(
-        self, messages: list[Message], conversation_history: list[Message] | None = None
-    ) -> None:
-        """Store those of *messages* that are missing; *conversation_history* is ignored."""
-        del conversation_history
-        self.conversation_store.store_missing(messages, self._prompt)
+    def announce_end(self) -> None:
+        """Announce the end of a turn that was given up before it ended."""
+        if self._has_unannounced_turn:
+            self._has_unannounced_turn = False
+            self._hooks(self._store.ids.new()).turn_ended(completed=False, interrupted=True)
 
     def history_was_changed(self) -> None:
         """Drop the messages of the last turn after an undo or redo."""
@@ -454,17 +446,15 @@ class AIAgent:
         self._reviews.stop(CLOSE_SECONDS)
         self._provider.close()
 
-    def commit_memory_session(self, history: list[Message]) -> None:
+    def commit_memory(self) -> None:
         """Start a memory review of the turns not reviewed yet, at the end of a conversation.
 
         It runs in the background for at most a minute and is lost if the process exits.
         During a shutdown `reviews_at_end` is off.
         """
-        if self._on_finalize is not None:
-            self._on_finalize(history)
         if self.reviews_at_end and self._reviews.is_due_at_end:
             messages = ContextWindow(self._provider, self._compress).shortened(
-                self.conversation_store.history()
+                self.conversation_store.read_history()
             )
             system: Message = {"role": "system", "content": self._prompt}
             hooks = self._hooks(self._store.ids.new())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_agent.context.prepared_messages import PreparedMessages
 from hermes_agent.context.repair import missing_results, repaired
 from hermes_state.messages import history_version
-from hermes_state.messages.rows import DELETED_TEXT, as_turn
+from hermes_state.messages.rows import as_turn
 from hermes_state.sessions import usage as token_counts
 from hermes_state.sessions.rows import set_fact
 
@@ -67,8 +66,7 @@ class ConversationStore:
             fields = {**self._fields, "system_prompt": system_prompt or None}
             self._store.create_session(self.session_id, self._source, **fields)
             return True
-        if row.ended_at is not None:
-            self._store.reopen_session(self.session_id)
+        self._store.reopen_session(self.session_id)
         if system_prompt and not row.system_prompt:  # a chat's row exists before its prompt
             self._store.update_system_prompt(self.session_id, system_prompt)
         return False
@@ -106,8 +104,12 @@ class ConversationStore:
         """Remember the version of the history, in the transaction that stores the answer."""
         self._version = history_version.read(tx, self.session_id)
 
+    def read_history(self) -> list[Message]:
+        """The messages for the model; nothing is stored."""
+        return repaired(self._store.get_messages_as_conversation(self.session_id))
+
     def history(self) -> list[Message]:
-        """The messages for the model; unanswered tool calls get a stored result."""
+        """The messages for the next request; unanswered tool calls get a stored result."""
         self.forget_messages()
         messages = self._store.get_messages_as_conversation(self.session_id)
         for result in missing_results(messages):
@@ -164,18 +166,6 @@ class ConversationStore:
             lease=lease,
         )
 
-    def store_missing(self, messages: list[Message], system_prompt: str = "") -> None:
-        """Store the missing messages, once each; without any, an ended session stays ended.
-
-        A message is identified by its row, or by its content if it names none. Undone and
-        compacted messages count as stored.
-        """
-        stored = self._store.get_messages_as_conversation(self.session_id, include_inactive=True)
-        missing = _missing(messages, stored)
-        if missing:
-            self.begin(system_prompt)
-            self._store.append_messages_batch(self.session_id, missing)
-
     def replace_active(self, messages: list[Message]) -> int:
         """Replace the active messages; the others stay in the history."""
         return self._store.archive_and_compact(self.session_id, messages)
@@ -205,47 +195,3 @@ class ConversationStore:
     def write(self, change: Callable[[Tx], object]) -> None:
         """Make a change in a transaction of its own."""
         self._store.engine.write(change)
-
-
-def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
-    """The messages that are not stored; repeated messages are matched by count."""
-    rows = {row["hermes_uid"]: row for row in stored}
-    matched = {
-        name for message in messages if _is_same(message, rows.get(name := _row_name(message)))
-    }
-    unclaimed = Counter(_key(row) for name, row in rows.items() if name not in matched)
-    missing = []
-    for message in messages:
-        key = _key(message)
-        if _row_name(message) in matched:
-            continue
-        if unclaimed[key]:
-            unclaimed[key] -= 1
-        else:
-            missing.append(message)
-    return missing
-
-
-def _row_name(message: Message) -> str:
-    """The store's name of the row a message was read from."""
-    row_id = message.get("id")
-    return str(message.get("hermes_uid")) if row_id is None else f"row-{row_id}"
-
-
-def _is_same(message: Message, row: Message | None) -> bool:
-    """Whether a message is this row; front ends may omit the tool call ID of a result.
-
-    A front end may still have the text of a message that its sender has deleted since.
-    """
-    if row is None:
-        return False
-    is_deleted = (row["role"], row["content"]) == ("user", DELETED_TEXT)
-    return is_deleted or _key(message)[:2] == _key(row)[:2]
-
-
-def _key(message: Message) -> tuple[str, str, str]:
-    return (
-        str(message.get("role")),
-        str(message.get("content") or ""),
-        str(message.get("tool_call_id") or ""),
-    )

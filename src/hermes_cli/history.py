@@ -99,8 +99,7 @@ def open_for_writing() -> SessionDB:
 def chosen_session(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
     """The conversation to continue, by name or the latest here; None for a new one."""
     if resume:
-        session_id = db.resolve_resume_session_id(db.lookup.resolve(resume))
-        return db.imports.continue_here(session_id, "cli")
+        return str(db.resolve_resume_session_id(db.lookup.resolve(resume)))
     if not is_latest:
         return None
     here = str(Path.cwd().resolve())

@@ -36,7 +36,7 @@ from hermes_core.ids import new_session_id
 from hermes_core.roles import Right, may
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from hermes_agent.agent import AIAgent
@@ -84,6 +84,8 @@ class Conversation:
         self.titles = TitleWriter(db)
         self.shell_outputs: list[AttachedText] = []  # for the next prompt
         self._files: FileIndex | None = None
+        self._own_id = ""  # the last session ID that is known not to be imported
+        self.on_review: Callable[[str], object] | None = None  # receives what was remembered
 
     @property
     def agent(self) -> AIAgent:
@@ -153,6 +155,8 @@ class Conversation:
         if labels:
             yield Attached(labels)
         yield from map(Notice, mentioned.notices)
+        self._continue_imported()
+        self.agent.on_review = self.on_review
         for event in self.agent.turn(content, **fields):
             if isinstance(event, TurnFinished) and self._options.has_automatic_title:
                 self.titles.start(self.agent, text, event)
@@ -235,7 +239,7 @@ class Conversation:
         if not target.is_dir():
             raise UsageError(f"{target} is not a folder.")
         self.agent.cwd = target
-        if self.exists:
+        if self.exists and not self._is_imported:
             self.db.update_session_cwd(self.session_id, str(target))
         return target
 
@@ -281,14 +285,15 @@ class Conversation:
 
     def continue_with_new(self) -> str:
         """Start a new conversation after this one was handed off; return its ID."""
-        return self._switch_to(new_session_id(self.db.clock), "handoff", ends_old=False)
+        following = new_session_id(self.db.clock)
+        self.db.sessions.switch(self.session_id, following, "handoff", ends_old=False)
+        return self._switch_to(following, "handoff")
 
     def resume(self, text: str) -> str:
         """Switch to another conversation: a session ID, a title, a prefix of either, or `last`."""
         result = self.db.resolve_resume_session_id(self.db.lookup.resolve(text))
         if isinstance(self.history, ScopedHistory) and result not in self.history.ids():
             raise UsageError(f"No conversation of this chat matches {text!r}.")
-        result = self.db.imports.continue_here(result, self._options.source)
         if result == self.session_id:
             return result
         return self._switch_to(result, "resumed_other")
@@ -298,25 +303,32 @@ class Conversation:
 
         With *before_message* the copy ends before that message.
         """
-        is_held = self.db.leases.is_held_elsewhere(self.session_id)
-        branch = self._create_branch(title, before_message, end_parent=not is_held)
+        branch = self.create_branch(title, before_message, is_switched=True)
         self._bundle.close()
-        if is_held:
-            self.db.sessions.switch(self.session_id, branch, "branched", ends_old=False)
         self._open(branch)
         return branch
 
-    def create_branch(self, title: str = "", before_message: int = 0) -> str:
-        """Create a copy of this conversation without switching to it; return its ID."""
-        return self._create_branch(title, before_message, end_parent=False)
+    def create_branch(
+        self,
+        title: str = "",
+        before_message: int = 0,
+        *,
+        is_switched: bool = False,
+        is_used: bool = False,
+    ) -> str:
+        """Create a copy of this conversation; return its ID.
 
-    def _create_branch(self, title: str, before_message: int, *, end_parent: bool) -> str:
+        With *is_switched* the front end continues with it; this one then ends if it was written
+        to here, unless another client of the front end has it open: *is_used*.
+        """
         self._require()
         return self.db.edits.branch(
             self.session_id,
             title=title or None,
             through_message_id=before_message - 1 if before_message else None,
-            end_parent=end_parent,
+            is_switched=is_switched,
+            end_parent=not is_used and self.db.sessions.may_end(self.session_id),
+            source=self._options.source if self._is_imported else None,
         )
 
     def use_model(self, name: str) -> str:
@@ -336,7 +348,7 @@ class Conversation:
         if problem:
             raise UsageError(problem)
         self._rebuild(self._options._replace(model=name, mode=self.mode))
-        if self.exists:
+        if self.exists and not self._is_imported:
             self.db.update_session_model(self.session_id, self.agent.model)
         return self.agent.model
 
@@ -382,19 +394,14 @@ class Conversation:
         """Stop everything that runs for the conversation; its row is not changed."""
         self._bundle.close()
 
-    def leave(self, reason: str) -> None:
-        """Stop everything; end the row unless another process runs a turn in it."""
+    def leave(self, reason: str, new_session_id: str | None = None) -> None:
+        """Stop everything; end the row if it was written to here and is not used elsewhere."""
         self._bundle.close()
-        if self.exists and not self.db.leases.is_held_elsewhere(self.session_id):
-            self.db.end_session(self.session_id, reason)
+        self.db.sessions.leave(self.session_id, reason, new_session_id=new_session_id)
 
-    def _switch_to(self, session_id: str, reason: str, *, ends_old: bool = True) -> str:
-        """Continue with another conversation, which may be new."""
-        self._bundle.close()
-        is_held = self.db.leases.is_held_elsewhere(self.session_id)
-        self.db.sessions.switch(
-            self.session_id, session_id, reason, ends_old=ends_old and not is_held
-        )
+    def _switch_to(self, session_id: str, reason: str) -> str:
+        """Continue with another conversation, which may be new; its row does not change yet."""
+        self.leave(reason, session_id)
         self._open(session_id)
         return session_id
 
@@ -432,14 +439,13 @@ class Conversation:
 
         The pictures of the prompt are attached to the next one.
         """
-        self._require_open()
-        target = next(
-            (prompt for prompt in self.prompts() if prompt.message_id == message_id), None
-        )
-        if target is None:
+        numbers = [prompt.message_id for prompt in self.prompts()]
+        if message_id not in numbers:
             raise UsageError("The message is not one of your prompts in this conversation.")
+        self._require_open()
+        target = self.prompts()[numbers.index(message_id)]
         self.agent.history_was_changed()
-        self.db.edits.rewind(self.session_id, message_id)
+        self.db.edits.rewind(self.session_id, target.message_id)
         self.pictures = attachments.pictures_of(target.content)
         return target.text
 
@@ -496,4 +502,22 @@ class Conversation:
     def _require_open(self) -> None:
         """Reopen a conversation that has ended, before its history changes."""
         self._require()
+        self._continue_imported()
         self.db.reopen_session(self.session_id)
+
+    @property
+    def _is_imported(self) -> bool:
+        """Whether this is a conversation of another agent, which is never changed here."""
+        if self.session_id != self._own_id and not self.db.imports.is_foreign(self.session_id):
+            self._own_id = self.session_id
+        return self.session_id != self._own_id
+
+    def _continue_imported(self) -> None:
+        """Continue a conversation of another agent in a branch, from its first change on."""
+        if self._is_imported:
+            cwd, before = self.agent.cwd, self._bundle
+            branch = self.db.imports.continue_here(self.session_id, self._options.source)
+            self.db.update_session_cwd(branch, str(cwd))
+            self._options = self._options._replace(mode=self.mode, cwd=cwd)
+            self._open(branch)
+            before.close()

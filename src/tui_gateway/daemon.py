@@ -47,7 +47,8 @@ class DaemonError(HermesError):
 
 def serve(*, port: int = 0, is_permanent: bool) -> InstanceRecord | None:
     """Run the daemon until it is stopped; None if another one is running."""
-    from tui_gateway import server  # noqa: PLC0415 - not for clients
+    from hermes_conversation.purge_hook import keep_facts  # noqa: PLC0415 - not for clients
+    from hermes_state import SessionDB  # noqa: PLC0415 - as above
     from tui_gateway.entry import wake_on_signals  # noqa: PLC0415 - as above
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
     from tui_gateway.websocket_server import WebSocketServer  # noqa: PLC0415 - as above
@@ -55,7 +56,7 @@ def serve(*, port: int = 0, is_permanent: bool) -> InstanceRecord | None:
     with DAEMON.hold() as is_ours:
         if not is_ours:
             return None
-        with server._get_db() as db:  # noqa: SLF001 - the contract's entry point
+        with SessionDB(purge_hook=keep_facts) as db:
             hub = Hub(db)
             wake = wake_on_signals(hub, *stop_signals())
             token = secrets.token_urlsafe(32)

@@ -29,13 +29,14 @@ def main() -> int:
     """Serve until a signal, the end of input or a shutdown request."""
     driver.install()
     log_file.install()
-    from tui_gateway import server  # noqa: PLC0415 - after our SQLite is in place
+    from hermes_conversation.purge_hook import keep_facts  # noqa: PLC0415 - after our SQLite
+    from hermes_state import SessionDB  # noqa: PLC0415 - as above
     from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - as above
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
     frames_out = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not corrupt the frames
-    with server._get_db() as db:  # noqa: SLF001 - the contract's entry point
+    with SessionDB(purge_hook=keep_facts) as db:
         hub = Hub(db)
         dispatcher = Dispatcher(hub, lambda data: _write_all(frames_out, data))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the client

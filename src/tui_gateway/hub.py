@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from hermes_conversation import boundary_delivery
-from hermes_core.isolate import Step, attempt
-from tui_gateway import server
+from hermes_core.isolate import Step, attempt, run_all
 from tui_gateway.frames import NO_SESSION, RpcError
 from tui_gateway.live_session import LiveSession
 from tui_gateway.protocol import GatewayLeaving
@@ -77,18 +76,16 @@ class Hub:
         """Detach a client that continues with another conversation.
 
         The old conversation is closed if it is idle and has no other client; without *ends_old*
-        its row stays open, because it was handed off.
+        its row stays open, because it was handed off. The other one is only opened: its row
+        does not change before the first message.
         """
         live.detach(listener)
-        old, is_named = live.conversation.session_id, False
         with self._open_lock:
+            if not ends_old:
+                old = live.conversation.session_id
+                self.db.sessions.switch(old, new_session_id, reason, ends_old=False)
             if live.is_alone and not live.is_running:
-                is_named = ends_old and live.conversation.exists
-                self.close(live, reason, new_session_id if ends_old else None, ends_row=ends_old)
-        if is_named:  # the event of its end names the new one
-            self.db.reopen_session(new_session_id)
-        else:
-            self.db.sessions.switch(old, new_session_id, reason, ends_old=False)
+                self.close(live, reason, new_session_id)
 
     def live(self, live_id: str) -> LiveSession:
         """An open conversation by its live ID."""
@@ -126,26 +123,28 @@ class Hub:
                 if reason:
                     self.close(live, reason)
 
-    def close(
-        self,
-        live: LiveSession,
-        reason: str,
-        new_session_id: str | None = None,
-        *,
-        ends_row: bool = True,
-    ) -> None:
-        """Close a conversation: interrupt its turn and finalize the session.
+    def close(self, live: LiveSession, reason: str, new_session_id: str | None = None) -> None:
+        """Close a conversation and interrupt its turn; it ends if it was written to here.
 
-        *new_session_id* is the conversation with which its client continues.
+        Nothing is saved: what was shown is stored already. *new_session_id* is the conversation
+        with which its client continues.
         """
         live.interrupt()
         if not live.wait(STOP_SECONDS):
             log.warning("turn of %s did not stop in time", live.conversation.session_id)
         with self._open_lock:
-            live.conversation.stop()
-            session = live.as_session()
-            session["new_session_id"], session["stays_open"] = new_session_id, not ends_row
-            server._finalize_session(session, end_reason=reason)  # noqa: SLF001 - the contract's entry point
+            agent, session_id = live.conversation.agent, live.conversation.session_id
+            leave = self.db.sessions.leave
+            steps = [
+                Step("stop the conversation", live.conversation.stop),
+                Step("announce the end of the turn", agent.announce_end),
+                Step("commit memory", agent.commit_memory),
+                Step(
+                    "leave the row",
+                    lambda: leave(session_id, reason, new_session_id=new_session_id),
+                ),
+            ]
+            run_all(steps)
             with self._lock:
                 self._lives.pop(live.id, None)
         attempt(

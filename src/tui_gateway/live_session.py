@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
     from hermes_state import SessionDB
-    from tui_gateway.finalization import Session
     from tui_gateway.protocol import ClientEvent, DisplayedMessage
 
 STATUS_BY_END: Final = {
@@ -194,6 +193,11 @@ class LiveSession:
     def is_alone(self) -> bool:
         """Whether no client is attached."""
         return self.alone_since is not None
+
+    def has_only(self, listener: SessionListener) -> bool:
+        """Whether this is the only client."""
+        with self._lock:
+            return self._listeners == [listener]
 
     def emit(self, event: ClientEvent, but: SessionListener | None = None) -> None:
         """Send an event to all clients except *but*."""
@@ -375,7 +379,7 @@ class LiveSession:
 
     def _run_agent(self, message: PromptInput, ends: list[MessageComplete]) -> None:
         has_begun = False
-        self.conversation.agent.on_review = self._announce_review
+        self.conversation.on_review = self._announce_review
         self.conversation.titles.on_title = lambda: self.emit(self.info())
         for event in self.conversation.send(message.text, pictures=message.pictures):
             if isinstance(event, events.TurnFinished):
@@ -439,12 +443,3 @@ class LiveSession:
             _ = self.steer(text, sender) if outcome.steer else self.send(text, sender)
             return True
         return self.interrupt() if outcome.stop else True
-
-    def as_session(self) -> Session:
-        """The session as the finalizer expects it."""
-        return {
-            "agent": self.conversation.agent if self.conversation.exists else None,
-            "history": self.messages(),
-            "history_lock": threading.Lock(),
-            "session_key": self.conversation.session_id if self.conversation.exists else None,
-        }

@@ -151,7 +151,7 @@ def check_ends(state_db: Path, runs: list[WorkerRun]) -> None:
         "SELECT session_id, kind FROM hermes_boundary WHERE is_final = 1"
     ).fetchall()
     assert sorted(events) == sorted((run.session, "crash") for run in runs)
-    for table in ("hermes_draft", "hermes_owner"):
+    for table in ("hermes_draft", "hermes_participant"):
         left = connection.execute(f"SELECT count(*) FROM {table} WHERE session_id <> ?", (SHARED,))
         assert left.fetchone()[0] == 0
     cut = connection.execute(

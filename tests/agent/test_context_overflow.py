@@ -62,17 +62,6 @@ def test_a_request_that_is_too_long_is_compacted_and_repeated(scene: Scene) -> N
     assert agent.window < 10_000, "the next request is measured before it is sent"
 
 
-def test_compacted_messages_are_not_restored_when_the_conversation_ends(scene: Scene) -> None:
-    steps = ", ".join(["{say: A}"] * 6 + ["{say: Summary.}"])
-    agent = overflowing_agent(scene, steps, 4_000)
-    for number in range(5):
-        list(agent.turn(f"{number} {LONG}"))
-    assert scene.messages(agent)[0][1] == f"{SUMMARY_HEADING}A"
-    before = scene.messages(agent)
-    agent._persist_session(agent._session_messages or [])
-    assert scene.messages(agent) == before
-
-
 def test_a_second_context_error_has_a_hint(scene: Scene) -> None:
     steps = ", ".join(["{say: A}"] * 6 + [TOO_LONG, "{say: Summary.}", TOO_LONG, "{say: no}"])
     agent = overflowing_agent(scene, steps, 100_000)

@@ -171,7 +171,7 @@ def test_the_end_of_a_conversation_is_reviewed_after_enough_turns(
     )
     conversation.run_turns(turns)
     conversation.agent.close()
-    conversation.agent.commit_memory_session([])  # does not wait for the model
+    conversation.agent.commit_memory()  # does not wait for the model
     wait_until(lambda: len(conversation.requests) == turns + reviewed)
     assert conversation.agent.wait_for_review(0) is not bool(reviewed)
 
@@ -180,7 +180,7 @@ def test_a_kill_asks_no_confirmation(scene: Scene) -> None:
     conversation = ReviewedConversation(scene, "{say: A1}", review_turns=10)
     conversation.run_turns(4)
     conversation.agent.reviews_at_end = False
-    conversation.agent.commit_memory_session([])
+    conversation.agent.commit_memory()
     assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
     assert len(conversation.requests) == 4
 
@@ -188,7 +188,7 @@ def test_a_kill_asks_no_confirmation(scene: Scene) -> None:
 def test_nought_switches_it_off(scene: Scene) -> None:
     conversation = ReviewedConversation(scene, "{say: A1}", review_turns=0)
     conversation.run_turns(12)
-    conversation.agent.commit_memory_session([])
+    conversation.agent.commit_memory()
     assert len(conversation.requests) == 12
 
 

@@ -392,37 +392,6 @@ def test_every_call_passes_the_guard(scene: Scene) -> None:
     assert sorted(matches) == sorted([failure("echo may not"), success(output="yes")])
 
 
-def test_everything_handed_over_at_the_end_is_stored_once(scene: Scene) -> None:
-    """The history and the snapshot may be the same objects; what is stored decides."""
-    agent = scene.agent(HELLO)
-    list(agent.turn("hi"))
-    messages = agent._session_messages
-    assert messages is not None
-    agent._persist_session(messages, conversation_history=messages)
-    assert len(scene.rows(agent)) == 2
-    late = [*messages, {"role": "user", "content": "late"}]
-    agent._persist_session(late, conversation_history=late)
-    agent._persist_session(late, conversation_history=late)
-    assert scene.messages(agent)[2:] == [("user", "late")]
-
-
-def test_messages_that_were_never_stored_are_stored_at_the_end(scene: Scene) -> None:
-    agent = scene.agent(HELLO)
-    history = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-    agent._persist_session(history, conversation_history=history)
-    assert scene.messages(agent) == [("user", "a"), ("assistant", "b")]
-
-
-def test_saving_what_is_stored_does_not_reopen_a_conversation_that_has_ended(
-    scene: Scene,
-) -> None:
-    agent = scene.agent(HELLO)
-    list(agent.turn("hi"))
-    scene.db.end_session(agent.session_id, "session_reset")  # by another front end
-    agent._persist_session(agent._session_messages or [])
-    assert [event.kind for event in scene.db.boundaries.recent()] == ["new"]
-
-
 def test_run_conversation_returns_the_outcome_of_a_turn(scene: Scene) -> None:
     output: list[str] = []
     agent = scene.agent(HELLO)

@@ -12,7 +12,6 @@ from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.inbound import inbox_codec
 from gateway.platforms.local import socket_path
 from gateway.platforms.matrix.adapter import make
-from hermes_agent.conversation_store import ConversationStore
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.adapters import DictMemory
@@ -132,16 +131,6 @@ def test_a_branch_and_a_compacted_conversation_are_marked_too(db: SessionDB) -> 
         contents = [item["content"] for item in db.get_messages_as_conversation(session_id)]
         assert contents == ["(deleted by sender)", "Noted."]
     assert db.edits.mark_deleted("inbox:8") == []
-
-
-def test_a_front_end_that_has_the_text_does_not_store_it_again(db: SessionDB) -> None:
-    db.create_session("s1", "telegram")
-    row_id = db.append_message("s1", "user", SECRET, uid="inbox:7")
-    store = ConversationStore(db, "s1", "telegram")
-    messages = db.get_messages_as_conversation("s1")
-    db.edits.mark_deleted("inbox:7")
-    store.store_missing([{**messages[0], "id": row_id}])  # type: ignore[typeddict-unknown-key]
-    assert db.message_count("s1") == 1
 
 
 async def test_a_redacted_matrix_message_is_not_answered(

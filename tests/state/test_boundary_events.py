@@ -133,7 +133,7 @@ def test_a_branch_without_a_switch_is_one_event_and_no_reset(db: SessionDB) -> N
 
 def test_a_branch_of_an_ended_conversation_is_one_event(db: SessionDB) -> None:
     db.end_session("s", "shutdown")
-    db.edits.branch("s", "copy", end_parent=True)
+    db.edits.branch("s", "copy", is_switched=True, end_parent=True)
     assert events_of(db)[1:] == [("branch", "copy", False, True)]
 
 

@@ -127,7 +127,9 @@ def test_a_branch_has_every_row_with_every_column(db: SessionDB, conversation: s
 
 def test_a_branch_can_start_at_any_message(db: SessionDB, conversation: str) -> None:
     middle = db.get_messages(conversation)[1]["id"]
-    branch = db.edits.branch(conversation, through_message_id=middle, end_parent=True)
+    branch = db.edits.branch(
+        conversation, through_message_id=middle, is_switched=True, end_parent=True
+    )
     assert live(db, branch) == ["question 1", "answer 1"]
     assert db.get_session(conversation)["end_reason"] == "branched"
 

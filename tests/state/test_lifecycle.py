@@ -103,8 +103,8 @@ class LifecycleMachine(RuleBasedStateMachine):
         was = self.states[session_id]
         self.db.reopen_session(session_id)
         self.change(session_id, LifecycleChange.REOPEN)
-        if was is SessionState.ENDED and session_id not in self.routes.values():
-            self.owned.add(session_id)  # the conversation of a chat has no owner
+        if was is not SessionState.ABSENT and session_id not in self.routes.values():
+            self.owned.add(session_id)  # the conversation of a chat has no participants
 
     def _route(self, place: str, session_id: str) -> Route:
         return Route(place, f"key-{place}", session_id, 1.0, {})

@@ -267,13 +267,13 @@ def test_a_purged_session_can_be_imported_again(db: SessionDB, session: str) -> 
     assert {row.epoch for row in final} == {0, 1}
 
 
-def test_imported_sessions_have_no_owner(
+def test_imported_sessions_have_no_participants(
     db: SessionDB, session: str, tmp_path: Path, clock: ManualClock
 ) -> None:
     data = export(db)
     with SessionDB(tmp_path / "other.db", clock=clock) as new:
         new.portable.import_file(io.BytesIO(data))
-        owners: Callable[..., Any] = lambda reader: reader.rows("SELECT * FROM hermes_owner")  # noqa: E731
+        owners: Callable[..., Any] = lambda reader: reader.rows("SELECT * FROM hermes_participant")  # noqa: E731
         assert new.engine.read(owners) == []
         assert new.append_message(session, "user", "on we go") > 0
 

@@ -151,7 +151,7 @@ class RouteRepository(Repository):
                 return False
             sessions.create(tx, route.session_id, {"source": source, **facts})
             sessions.reopen(tx, self.ids.new(), route.session_id)
-            process_identity.clear_owner(tx, route.session_id)
+            process_identity.clear_participants(tx, route.session_id)
             return True
 
         return self.engine.write(reopen)
@@ -232,7 +232,7 @@ class RouteRepository(Repository):
 
     def _point(self, tx: Tx, route: Route) -> None:
         # Without an owner, the conversation stays open if the gateway dies between turns.
-        process_identity.clear_owner(tx, route.session_id)
+        process_identity.clear_participants(tx, route.session_id)
         tx.execute(UPSERT_ROUTE, route.row())
 
     def drop(self, routes: Iterable[Route], reason: str = "pruned") -> int:

@@ -168,40 +168,51 @@ def _is_alive(
     return abs(clock.now() - seen.at) < seen.timeout_seconds
 
 
-SET_OWNER = """
-    INSERT INTO hermes_owner (session_id, process_id, since) VALUES (?, ?, ?)
-    ON CONFLICT (session_id) DO UPDATE SET process_id = excluded.process_id, since = excluded.since
+JOIN = """
+    INSERT INTO hermes_participant (session_id, process_id, since) VALUES (?, ?, ?)
+    ON CONFLICT DO NOTHING
 """
-DELETE_OWNER = "DELETE FROM hermes_owner WHERE session_id = ?"
-DISOWN = "DELETE FROM hermes_owner WHERE session_id = ? AND process_id = ?"
-OWNED_SESSIONS = "SELECT session_id FROM hermes_owner WHERE process_id = ?"
-OPEN_WITHOUT_OWNER = """
+LEAVE = "DELETE FROM hermes_participant WHERE session_id = ? AND process_id = ?"
+CLEAR_PARTICIPANTS = "DELETE FROM hermes_participant WHERE session_id = ?"
+JOINED_SESSIONS = "SELECT session_id FROM hermes_participant WHERE process_id = ?"
+PARTICIPANTS = "SELECT process_id FROM hermes_participant WHERE session_id = ?"
+OPEN_WITHOUT_PARTICIPANT = """
     SELECT s.id FROM sessions s WHERE s.ended_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
+    AND NOT EXISTS (SELECT 1 FROM hermes_participant p WHERE p.session_id = s.id)
 """
 CRASHED: Final = "crashed"
 
 
-def set_owner(tx: Tx, session_id: str, process_id: str) -> None:
-    """Make a process the owner of a session."""
-    tx.execute(SET_OWNER, (session_id, process_id, tx.clock.now()))
+def join(tx: Tx, session_id: str, process_id: str) -> None:
+    """Make a process a participant of a session: it has the session open and wrote to it."""
+    tx.execute(JOIN, (session_id, process_id, tx.clock.now()))
 
 
-def clear_owner(tx: Tx, session_id: str) -> None:
-    """Remove the owner of a session."""
-    tx.execute(DELETE_OWNER, (session_id,))
+def leave(tx: Tx, session_id: str, process_id: str) -> bool:
+    """Remove a process from the participants of a session; whether it was one."""
+    return tx.execute(LEAVE, (session_id, process_id)).rowcount > 0
 
 
-def disown(tx: Tx, session_id: str, process_id: str) -> None:
-    """Remove a process as the owner of a session, unless another one owns it."""
-    tx.execute(DISOWN, (session_id, process_id))
+def clear_participants(tx: Tx, session_id: str) -> None:
+    """Remove all participants of a session."""
+    tx.execute(CLEAR_PARTICIPANTS, (session_id,))
 
 
-def owned_by(reader: Reader, process_id: str) -> list[str]:
-    """Sessions that a process owns."""
-    return [row[0] for row in reader.rows(OWNED_SESSIONS, (process_id,))]
+def joined_by(reader: Reader, process_id: str) -> list[str]:
+    """Sessions in which a process participates."""
+    return [row[0] for row in reader.rows(JOINED_SESSIONS, (process_id,))]
 
 
-def open_without_owner(reader: Reader) -> list[str]:
-    """Open sessions without an owner: left by another program, or released."""
-    return [row[0] for row in reader.rows(OPEN_WITHOUT_OWNER)]
+def participants(
+    reader: Reader, session_id: str, current: ProcessIdentity, clock: Clock
+) -> set[str]:
+    """The running processes that participate in a session."""
+    found = {str(row[0]) for row in reader.rows(PARTICIPANTS, (session_id,))}
+    if found <= {current.process_id}:
+        return found
+    return found - set(dead_processes(reader, current, clock))
+
+
+def open_without_participant(reader: Reader) -> list[str]:
+    """Open sessions without a participant: left by another program, or released."""
+    return [row[0] for row in reader.rows(OPEN_WITHOUT_PARTICIPANT)]

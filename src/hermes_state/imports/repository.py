@@ -155,14 +155,18 @@ class ImportRepository(Repository):
         row = self.engine.read(lambda reader: reader.row(sql, (session_id,)))
         return SessionOrigin._make(row) if row else None
 
+    def is_foreign(self, session_id: str) -> bool:
+        """Whether a conversation belongs to another agent; those of hermes-agent do not."""
+        imported = self.of_session(session_id)
+        return imported is not None and imported.agent != ORIGINAL_AGENT
+
     def continue_here(self, session_id: str, source: str) -> str:
         """The conversation in which an imported one is continued: a branch of it.
 
         A branch without messages of its own is used again, unless the conversation has grown
         since. Other conversations, and those of hermes-agent, are continued in place.
         """
-        imported = self.of_session(session_id)
-        if imported is None or imported.agent == ORIGINAL_AGENT:
+        if not self.is_foreign(session_id):
             return session_id
         values = (session_id, source)
         unused = self.engine.read(lambda reader: reader.value(UNUSED_BRANCH, values))

@@ -384,10 +384,14 @@ class EditRepository(Repository):
         *,
         through_message_id: int | None = None,
         title: str | None = None,
+        is_switched: bool = False,
         end_parent: bool = False,
         source: str | None = None,
     ) -> str:
-        """Start a second conversation from a point of this one; returns its ID."""
+        """Start a second conversation from a point of this one; returns its ID.
+
+        With *is_switched* a terminal continues with it, and leaves this one, which may end.
+        """
         new_id = new_session_id or new_session_id_for(self)
 
         def change(tx: Tx) -> None:
@@ -395,22 +399,32 @@ class EditRepository(Repository):
             if title is not None:
                 labels.set_title(tx, new_id, title, labels.USER)
             self._register_process(tx)
-            process_identity.set_owner(tx, new_id, self.identity.process_id)
-            announce_branch(tx, self.ids, session_id, new_id, is_switched=end_parent)
+            process_identity.join(tx, new_id, self.identity.process_id)
+            announce_branch(
+                tx, self.ids, session_id, new_id, is_switched=is_switched, end_parent=end_parent
+            )
 
         self.engine.write(change)
         return new_id
 
 
 def announce_branch(
-    tx: Tx, ids: MessageIds, session_id: str, new_id: str, *, is_switched: bool
+    tx: Tx,
+    ids: MessageIds,
+    session_id: str,
+    new_id: str,
+    *,
+    is_switched: bool,
+    end_parent: bool = True,
 ) -> None:
     """Announce a branch: one event for it, and one for the parent if its place switches.
 
-    The parent ends with the switch. If it had ended before, the branch's event names both.
+    The parent ends with the switch. If it stays as it is, the branch's event names both.
     """
-    is_left = is_switched and sessions.end(
-        tx, ids.new(), session_id, "branched", new_session_id=new_id
+    is_left = (
+        is_switched
+        and end_parent
+        and sessions.end(tx, ids.new(), session_id, "branched", new_session_id=new_id)
     )
     sessions.announce(
         tx,

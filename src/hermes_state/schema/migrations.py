@@ -277,6 +277,23 @@ ANSWER_USAGE_TABLE: Final = """
         seconds DOUBLE PRECISION NOT NULL
     ) {clustered}
 """
+# The processes that have an open session and wrote to it; before, there was one owner.
+PARTICIPANT_TABLE: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_participant (
+        session_id TEXT NOT NULL,
+        process_id TEXT NOT NULL,
+        since DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (session_id, process_id)
+    ) {clustered}
+    """,
+    """
+    INSERT INTO hermes_participant (session_id, process_id, since)
+        SELECT session_id, process_id, since FROM hermes_owner WHERE since IS NOT NULL
+        ON CONFLICT DO NOTHING
+    """,
+    "DELETE FROM hermes_owner",
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -290,6 +307,7 @@ MIGRATIONS: Final = (
     Migration(9, "conversations imported from other agents", IMPORT_TABLES),
     Migration(10, "values by which lists are sorted", SORT_TABLES),
     Migration(11, "tokens, cost and time of answers", (ANSWER_USAGE_TABLE,)),
+    Migration(12, "participants of open sessions", PARTICIPANT_TABLE),
 )
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 FROM_CANDIDATES: Final = """
     FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id
-    LEFT JOIN hermes_owner o ON o.session_id = s.id
     WHERE (i.shown = 1 OR (i.shown = 0 AND s.parent_session_id IS NULL AND i.kind = 'delegate'))
     AND i.last_activity < ? ORDER BY i.last_activity
 """
+IS_USED: Final = "EXISTS (SELECT 1 FROM hermes_participant p WHERE p.session_id = s.id)"
 EMPTY: Final = """
     SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
     WHERE s.ended_at IS NOT NULL AND i.lifetime_messages = 0 AND i.shown < 2
@@ -34,7 +34,7 @@ GHOSTS: Final = """
     SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
     WHERE s.ended_at IS NULL AND i.lifetime_messages = 0 AND i.shown < 2 AND s.title IS NULL
     AND s.started_at < ?
-    AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
+    AND NOT EXISTS (SELECT 1 FROM hermes_participant p WHERE p.session_id = s.id)
 """
 CONTINUED: Final = """
     SELECT s.id, i.last_activity FROM sessions s
@@ -43,7 +43,7 @@ CONTINUED: Final = """
     AND EXISTS (SELECT 1 FROM sessions c JOIN hermes_session_index ci ON ci.session_id = c.id
                 WHERE c.parent_session_id = s.id AND ci.kind = 'child'
                 AND c.started_at >= i.last_activity)
-    AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
+    AND NOT EXISTS (SELECT 1 FROM hermes_participant p WHERE p.session_id = s.id)
 """
 IS_EMPTY: Final = """
     SELECT 1 FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
@@ -53,12 +53,12 @@ IS_EMPTY: Final = """
 
 
 class PruneCandidate(NamedTuple):
-    """A session without recent activity; `owner` is the process that has it open."""
+    """A session without recent activity; one that is open may be in use."""
 
     session: SessionRow
     last_active: float
     preview: str
-    owner: str | None
+    is_used: bool
 
 
 class PrunePlan(NamedTuple):
@@ -90,8 +90,8 @@ def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan
             datetime.fromtimestamp(candidate.last_active, UTC),
             datetime.fromtimestamp(now, UTC),
             pinned=bool(session.pinned),
-            # An open row without an owner was left by another program.
-            ended=session.ended_at is not None or candidate.owner is None,
+            # An open row without a participant was left by another program.
+            ended=session.ended_at is not None or not candidate.is_used,
         )
         if verdict.is_due:
             result.due.append(candidate)
@@ -103,13 +103,13 @@ def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan
 def _candidates(reader: Reader, before: float) -> list[PruneCandidate]:
     """Sessions without activity since *before*, oldest first."""
     names = reader.prepared(listed_columns)
-    sql = f"SELECT {names}, i.last_activity, i.preview, o.process_id {FROM_CANDIDATES}"
+    sql = f"SELECT {names}, i.last_activity, i.preview, {IS_USED} {FROM_CANDIDATES}"
     rows = reader.rows(sql, (before,))
     other_count = len(reader.prepared(other_columns))
     sessions = with_extras(reader, [to_session(row, other_count) for row in rows])
     return [
-        PruneCandidate(session, last_active, preview or "", owner)
-        for session, (*_, last_active, preview, owner) in zip(sessions, rows, strict=True)
+        PruneCandidate(session, last_active, preview or "", bool(is_used))
+        for session, (*_, last_active, preview, is_used) in zip(sessions, rows, strict=True)
     ]
 
 
@@ -147,7 +147,7 @@ class RetentionRepository(Repository):
         return bool(is_empty) and self._trash.delete_session(session_id, reason="empty")
 
     def prune_empty_ghost_sessions(self, sessions_dir: object = None) -> int:
-        """Move open rows without an owner and without messages to the trash."""
+        """Move open rows without a participant and without messages to the trash."""
         before = self.clock.now() - DAY_SECONDS
         rows = self.engine.read(lambda reader: reader.rows(GHOSTS, (before,)))
         return self._trash.delete_sessions([row[0] for row in rows], reason="empty")

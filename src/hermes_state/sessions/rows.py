@@ -123,7 +123,7 @@ def end(
         return False
     at = tx.clock.now() if ended_at is None else ended_at
     tx.execute(END, (at, reason, session_id))
-    process_identity.clear_owner(tx, session_id)
+    process_identity.clear_participants(tx, session_id)
     record_change(tx, session_id)
     boundaries.announce(
         tx,
@@ -264,8 +264,8 @@ class SessionRepository(Repository):
     ) -> str:
         """Create a session, or fill in missing columns of an existing row.
 
-        Returns its ID. The session belongs to this process until it is ended or released:
-        if the process dies, the session ends as crashed. `facts` are further columns:
+        Returns its ID. This process participates in the session until it ends or is left:
+        if the last participant dies, the session ends as crashed. `facts` are further columns:
         session_key, chat_id, chat_type, thread_id, display_name, origin_json, profile_name,
         git_branch, git_repo_root.
         """
@@ -285,7 +285,7 @@ class SessionRepository(Repository):
             is_new = create(tx, session_id, columns)
             if is_owned and is_new:
                 self._register_process(tx)
-                process_identity.set_owner(tx, session_id, self.identity.process_id)
+                process_identity.join(tx, session_id, self.identity.process_id)
 
         self.engine.write(begin)
         return session_id
@@ -311,22 +311,68 @@ class SessionRepository(Repository):
         )
 
     def reopen_session(self, session_id: str) -> None:
-        """Make an ended session writable again; this process becomes its owner.
+        """Make a session writable again if it has ended; this process participates in it.
 
-        The conversation of a chat has no owner: only a turn can die there.
+        The conversation of a chat has no participants: only a turn can die there.
         """
+        if self.engine.read(lambda reader: self._is_open_here(reader, session_id)):
+            return
         event = self.ids.new()
 
         def change(tx: Tx) -> None:
-            if reopen(tx, event, session_id):
-                self._own(tx, session_id)
+            reopen(tx, event, session_id)
+            self._join(tx, session_id)
 
         self.engine.write(change)
 
-    def _own(self, tx: Tx, session_id: str) -> None:
-        if tx.value(HAS_ROUTE, (session_id,)) is None:
+    def _is_open_here(self, reader: Reader, session_id: str) -> bool:
+        """Whether the session is open and this process need not join it."""
+        if lifecycle.state_of(reader, session_id) is not SessionState.OPEN:
+            return False
+        return reader.value(HAS_ROUTE, (session_id,)) is not None or self._participates(
+            reader, session_id
+        )
+
+    def _participates(self, reader: Reader, session_id: str) -> bool:
+        found = process_identity.participants(reader, session_id, self.identity, self.clock)
+        return self.identity.process_id in found
+
+    def _join(self, tx: Tx, session_id: str) -> None:
+        is_open = lifecycle.state_of(tx, session_id) is SessionState.OPEN
+        if is_open and tx.value(HAS_ROUTE, (session_id,)) is None:
             self._register_process(tx)
-            process_identity.set_owner(tx, session_id, self.identity.process_id)
+            process_identity.join(tx, session_id, self.identity.process_id)
+
+    def leave(self, session_id: str, end_reason: str, *, new_session_id: str | None = None) -> bool:
+        """Leave a conversation; whether it ended.
+
+        It ends if this process wrote to it and no other process, and no chat, has it open. A
+        process that only read it changes nothing. *new_session_id* is the conversation with
+        which the place continues.
+        """
+        if not self.engine.read(lambda reader: self._participates(reader, session_id)):
+            return False
+        event = self.ids.new()
+
+        def change(tx: Tx) -> bool:
+            others = process_identity.participants(tx, session_id, self.identity, self.clock)
+            process_identity.leave(tx, session_id, self.identity.process_id)
+            is_used = len(others) > 1 or tx.value(HAS_ROUTE, (session_id,)) is not None
+            return not is_used and end(
+                tx, event, session_id, end_reason, new_session_id=new_session_id
+            )
+
+        return self.engine.write(change)
+
+    def may_end(self, session_id: str) -> bool:
+        """Whether this process wrote to a conversation that no other process or chat has open."""
+
+        def read(reader: Reader) -> bool:
+            found = process_identity.participants(reader, session_id, self.identity, self.clock)
+            has_route = reader.value(HAS_ROUTE, (session_id,)) is not None
+            return found == {self.identity.process_id} and not has_route
+
+        return self.engine.read(read)
 
     def switch(
         self, old_session_id: str, new_session_id: str, reason: str, *, ends_old: bool = True
@@ -338,9 +384,9 @@ class SessionRepository(Repository):
 
         def change(tx: Tx) -> None:
             if switch(tx, self.ids, old_session_id, new_session_id, reason, ends_old=ends_old):
-                self._own(tx, new_session_id)
+                self._join(tx, new_session_id)
             if not ends_old:
-                process_identity.disown(tx, old_session_id, self.identity.process_id)
+                process_identity.leave(tx, old_session_id, self.identity.process_id)
 
         self.engine.write(change)
 

@@ -70,7 +70,7 @@ READ_UNITS_AGAIN = """
 DELETE_SESSION_DATA = (
     "DELETE FROM hermes_session_extra WHERE session_id = ?",
     "DELETE FROM hermes_tag WHERE session_id = ?",
-    "DELETE FROM hermes_owner WHERE session_id = ?",
+    "DELETE FROM hermes_participant WHERE session_id = ?",
     "DELETE FROM hermes_lease WHERE session_id = ?",
     "DELETE FROM hermes_draft WHERE session_id = ?",
     "DELETE FROM hermes_undo_row WHERE undo_id IN"

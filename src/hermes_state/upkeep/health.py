@@ -212,7 +212,7 @@ def _session_index(engine: Engine) -> HealthFinding:
 def _open_sessions(engine: Engine) -> HealthFinding:
     if not engine.columns.has_own_tables:
         return HealthFinding("open sessions", "skipped", "owners are unknown for this file")
-    count = len(engine.read(process_identity.open_without_owner))
+    count = len(engine.read(process_identity.open_without_participant))
     if not count:
         return HealthFinding("open sessions", "ok", "all have a running process")
     verb = "has" if count == 1 else "have"

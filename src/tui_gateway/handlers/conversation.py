@@ -57,9 +57,7 @@ def switch_by_command(
         opened = _switch(peer, live, None, "new_session")
         return SwitchedConversation(opened, f"A new conversation: {opened.stored_session_id}")
     if command == "resume" and argument:
-        stored = resolve_stored(peer, argument)
-        resolved = peer.hub.db.imports.continue_here(stored, "tui")
-        opened = _switch(peer, live, resolved, "resumed_other")
+        opened = _switch(peer, live, resolve_stored(peer, argument), "resumed_other")
         name = opened.info.title or opened.stored_session_id
         count = human_format.plural(opened.message_count, "message")
         return SwitchedConversation(opened, f"Resumed {name} ({count})")
@@ -97,7 +95,11 @@ def open_branch(
         if prompt.message_id == before_message
         for picture in pictures_of(prompt.content)
     ]
-    branch_id = as_rpc(lambda: live.conversation.create_branch(title, before_message))
+    branch_id = as_rpc(
+        lambda: live.conversation.create_branch(
+            title, before_message, is_switched=not stays, is_used=not live.has_only(peer)
+        )
+    )
     if stays:
         opened = open_session(peer, _options_of(live, branch_id))
     else:

@@ -46,8 +46,7 @@ def _unused_id(peer: Dispatcher, session_id: str) -> str | None:
 
 def resume(peer: Dispatcher, params: RpcParams) -> object:
     stored = resolve_stored(peer, params.session_id)
-    resolved = peer.hub.db.imports.continue_here(stored, params.source or "tui")
-    return {**fields_of(_open(peer, params, resolved)), "resumed": resolved}
+    return {**fields_of(_open(peer, params, stored)), "resumed": stored}
 
 
 def resolve_stored(peer: Dispatcher, text: str) -> str:

@@ -115,6 +115,10 @@ export function useConversation(
         if (event.session_id !== live.current) return;
         if (event.type === "message.stored" && stored.current) noteEmpty(stored.current, false, "");
         setState((now) => applyEvent(now, event));
+        // An imported conversation continues in a branch from its first message on.
+        if (event.type === "session.info" && event.payload.stored_session_id !== stored.current) {
+          setState((now) => ({ ...now, isOutdated: !now.info?.running }));
+        }
       },
       (next) => {
         setConnection(next);

@@ -96,10 +96,13 @@ def _connector(
         if daemon.ensure_running().version == __version__:
             return daemon.connect_to_daemon
         out.note("The running daemon is a different version; this conversation does not use it.")
-    from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
+    from hermes_conversation.purge_hook import keep_facts  # noqa: PLC0415 - not for clients
+    from hermes_state import SessionDB  # noqa: PLC0415 - a client of the daemon needs no store
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
-    return lambda on_event: client.connect_in_process(Hub(server._get_db()), on_event)  # noqa: SLF001 - the seam
+    return lambda on_event: client.connect_in_process(
+        Hub(SessionDB(purge_hook=keep_facts)), on_event
+    )
 
 
 def _app(conversation: ConversationClient) -> HermesApp:

@@ -67,7 +67,7 @@ class TurnPrinter:
         """Run one turn; return the exit code."""
         code = 1
         if not self._as_json:
-            self._conversation.agent.on_review = self._out.note
+            self._conversation.on_review = self._out.note
         is_first = True
         for event in self._conversation.send(text):
             if isinstance(event, events.MessageStored) and event.role == "user":
