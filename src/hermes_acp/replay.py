@@ -31,6 +31,8 @@ def replay(opened: OpenedState, calls: ShownCalls) -> Iterator[SessionUpdate]:
     for message in opened.messages:
         if message["role"] == "user":
             yield update_user_message_text(text_of(message["content"]))
+        elif message["role"] == "summary":
+            yield update_agent_thought_text(text_of(message["content"]))
         elif message["role"] == "assistant":
             yield from _answer(message)
             yield from (plan_of(call) or calls.start(call) for call in calls_of(message))

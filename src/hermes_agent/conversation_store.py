@@ -125,8 +125,7 @@ class ConversationStore:
 
     def everything(self) -> list[Message]:
         """All messages, with those that were compacted and without those that were undone."""
-        rows = self._store.messages.rows(self.session_id, include_compacted=True)
-        return [as_turn(row) for row in rows]
+        return [as_turn(row) for row in self._store.messages.shown(self.session_id)]
 
     def drop_unfinished(self) -> None:
         """Undo an incomplete answer; the history keeps it."""

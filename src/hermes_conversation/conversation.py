@@ -322,10 +322,11 @@ class Conversation:
         to here, unless another client of the front end has it open: *is_used*.
         """
         self._require()
+        before = self.db.messages.repeated(self.session_id).last_row(before_message)
         return self.db.edits.branch(
             self.session_id,
             title=title or None,
-            through_message_id=before_message - 1 if before_message else None,
+            through_message_id=before - 1 if before else None,
             is_switched=is_switched,
             end_parent=not is_used and self.db.sessions.may_end(self.session_id),
             source=self._options.source if self._is_imported else None,
@@ -428,11 +429,10 @@ class Conversation:
         """The prompts of the user, oldest first."""
         if not self.exists:
             return []
-        rows, prompts = (
-            self.db.messages.rows(self.session_id),
-            self.db.edits.prompt_ids(self.session_id),
-        )
-        return [UserPrompt(row.id, row.content) for row in rows if row.id in prompts]
+        rows = self.db.messages.rows(self.session_id)
+        prompts = self.db.edits.prompt_ids(self.session_id)
+        first_row = self.db.messages.repeated(self.session_id).first_row
+        return [UserPrompt(first_row(row.id), row.content) for row in rows if row.id in prompts]
 
     def rewind_to(self, message_id: int) -> str:
         """Remove a prompt and everything after it; return its text.

@@ -32,7 +32,8 @@ class ConversationHistory:
         for hit in hits:
             if hit.session_id == session_id:
                 if shown is None:
-                    shown = {row.id for row in self._db.messages.rows(session_id)}
+                    first_row = self._db.messages.repeated(session_id).first_row
+                    shown = {first_row(row.id) for row in self._db.messages.rows(session_id)}
                 if hit.id in shown:
                     continue
             yield hit

@@ -135,9 +135,10 @@ def _undo(conversation: Conversation, words: str) -> CommandOutcome:
     files = conversation.files
     changed = files.of_last_prompts(request.exchanges) if files.is_available else None
     prompts = conversation.prompts()
-    asked = prompts[-request.exchanges].text if len(prompts) >= request.exchanges else ""
+    asked = prompts[-min(request.exchanges, len(prompts))].text if prompts else ""
     rows = conversation.undo(request.exchanges)
-    texts.append(f"Undid {human_format.plural(rows, 'message')}. /redo restores them.")
+    done = f"Undid {human_format.plural(rows, 'message')}. /redo restores them."
+    texts.append(done if rows else "There is nothing to undo.")
     if not request.scope and changed:
         texts.append(file_commands.kept_files_notice(changed))
     return CommandOutcome("\n".join(filter(None, texts)), fill=asked)

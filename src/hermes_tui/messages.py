@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from hermes_agent.answer_problems import END_MARKS
+from hermes_agent.context.window import SUMMARIZED_NOTICE
 from hermes_conversation import agent_factory, attachments
 from hermes_conversation.tool_results import ToolReport, report_of
 from hermes_core import human_format
@@ -62,6 +63,9 @@ def entries(messages: Iterable[DisplayedMessage]) -> Iterator[TranscriptEntry]:
                 yield TranscriptEntry("assistant", text)
             if mark := END_MARKS.get(str(message.get("finish_reason"))):
                 yield TranscriptEntry("notice", f"{mark[0].upper()}{mark[1:]}.")
+        elif role == "summary":
+            yield TranscriptEntry("notice", SUMMARIZED_NOTICE)
+            yield TranscriptEntry("thought", text)
         elif text.strip():
             kind = "user" if role == "user" else "notice"
             yield TranscriptEntry(kind, text, attached=_attached(message["content"]))

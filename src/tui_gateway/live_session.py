@@ -251,7 +251,8 @@ class LiveSession:
             return []
         db, session_id = self.conversation.db, self.conversation.session_id
         usage_of = db.usage.answers(session_id)
-        return [display_message(row, usage_of.get(row.id)) for row in db.messages.rows(session_id)]
+        rows = db.messages.shown(session_id)
+        return [display_message(row, usage_of.get(row.id)) for row in rows]
 
     # Exclusive changes
 

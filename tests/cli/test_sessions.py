@@ -108,7 +108,7 @@ def test_undone_messages_are_counted_and_shown_on_request(hermes: Hermes) -> Non
         first = next(iter(db.messages.iter_messages(CHAT)))
         db.rewind_to_message(CHAT, first.id)
     plain = hermes("sessions", "show", CHAT).out
-    assert "1 undone or compacted message not shown" in plain
+    assert "1 undone message not shown" in plain
     assert "Guten Tag" not in plain
     assert "[undone]" in hermes("sessions", "show", CHAT, "--inactive").out
 

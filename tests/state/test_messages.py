@@ -155,7 +155,7 @@ def test_iteration_returns_every_row_of_a_long_session(db: SessionDB, session: s
     assert [m.content for m in db.messages.iter_messages(session)] == texts
     assert [m["content"] for m in db.get_messages(session, limit=2, offset=5)] == texts[5:7]
     third = db.get_messages(session, limit=3)[-1]["id"]
-    assert [m.content for m in db.messages.tail_messages(session, third)] == texts[3:]
+    assert [m.content for m in db.messages.shown(session, after_id=third)] == texts[3:]
 
 
 def test_the_messages_around_a_message_are_returned(db: SessionDB, session: str) -> None:

@@ -119,8 +119,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
         state = self.model[session]
         users = state.prompts()
         self.db.edits.undo(session, count)
-        if len(users) >= count:
-            state.undo_from(users[-count])
+        if users:
+            state.undo_from(users[-min(count, len(users))])
 
     @rule(session=sessions)
     def redo(self, session: str) -> None:
@@ -182,8 +182,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if state is None or state.in_trash:
             return
         self.db.reopen_session(session)
-        if state.reason is not None:
-            state.reason, state.is_owned = None, True
+        state.reason, state.is_owned = None, True
 
     @rule(session=sessions)
     def delete(self, session: str) -> None:

@@ -100,7 +100,7 @@ def test_a_history_is_the_same_in_postgresql_and_back_in_a_file(
     with SessionDB() as db:
         assert export(db) == exported
         assert db.append_message("s0", "user", "new") > messages[-1]["id"]
-        assert len(db.search_messages("zero")) == 2  # and in the branch
+        assert len(db.search_messages("zero")) == 1  # once, although the branch has it, too
 
 
 def test_an_interrupted_copy_is_continued(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 from gateway.mcp_server.models import (
@@ -104,7 +105,8 @@ class McpTools:
     ) -> ConversationMessages:
         """The messages of a conversation."""
         row = caller.require_session(self._db, conversation)
-        rows = self._db.messages.rows(row.id, after_id=after, limit=bounded(limit))
+        shown = self._db.messages.shown(row.id, after_id=after)
+        rows = list(itertools.islice(shown, bounded(limit)))
         last = rows[-1].id if len(rows) == bounded(limit) else None
         messages = [described(item) for item in rows]
         return ConversationMessages(

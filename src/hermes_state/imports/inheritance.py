@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 UPDATE_ROWS: Final = 200  # per statement
 
 FIND_SESSION = "SELECT session_id FROM hermes_imported_session WHERE agent = ? AND native_id = ?"
-ADD_ROWS = "UPDATE sessions SET message_count = coalesce(message_count, 0) + ? WHERE id = ?"
 UNIT_OF_SESSION = """
     SELECT u.state FROM hermes_imported_session i
     JOIN hermes_import_unit u ON u.agent = i.agent AND u.unit_id = i.path WHERE i.session_id = ?
@@ -74,9 +73,7 @@ def inherit(tx: Tx, agent: str, session_id: str, history: InheritedHistory) -> i
         save_json(tx, session_id, INHERITED_NAME, list(history))
     if parent is None or last is None:
         return 0
-    count = _copy(tx, parent, session_id, last)
-    tx.execute(ADD_ROWS, (count, session_id))
-    return count
+    return _copy(tx, parent, session_id, last)
 
 
 def _copy(tx: Tx, parent: str, session_id: str, last: int) -> int:
@@ -143,16 +140,15 @@ def _complete(tx: Tx, session_id: str, agent: str, text: str) -> bool:
     own = [(row_id, bytes(uid)) for row_id, uid in tx.rows(OWN_ROWS, (session_id,))]
     is_compacted = tx.value(HAS_SUMMARY, (session_id,)) is not None
     newest = tx.value(edits.LAST_ROW, (session_id,))
-    count = _copy(tx, parent, session_id, last)
+    _copy(tx, parent, session_id, last)
     for row_id in before:  # copies of a part of the history, at first
         tx.execute(DELETE_COPY, (row_id,))
         tx.execute(DELETE_ROW, (row_id,))
     if is_compacted:
         tx.execute(COMPACT, (session_id, newest))
     _store_again(tx, own)
-    tx.execute(ADD_ROWS, (count - len(before), session_id))
     delete_extra(tx, session_id, INHERITED_NAME)
-    index.reindex(tx, session_id)
+    index.recount(tx, session_id, index.lifetime(tx, session_id))
     record_change(tx, session_id)
     return True
 

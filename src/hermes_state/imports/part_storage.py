@@ -31,6 +31,7 @@ from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
 from hermes_state.messages.answer_usage import INSERT as INSERT_ANSWER_USAGE
 from hermes_state.messages.append import INSERT_UID
+from hermes_state.messages.copies import NO_ORIGIN, UNKNOWN_ORIGIN
 from hermes_state.messages.rows import (
     encode_content,
     to_utf8_text,
@@ -94,9 +95,6 @@ END_SILENTLY = """
 ENDED_AT = "SELECT ended_at FROM sessions WHERE id = ?"
 IMPORTED_AT = "SELECT imported_at FROM hermes_imported_session WHERE session_id = ?"
 LAST_RECORD = "SELECT last_record_at FROM hermes_imported_session WHERE session_id = ?"
-UNCOUNT_COPIES = """
-    UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - ? WHERE session_id = ?
-"""
 
 
 class NewRow(NamedTuple):
@@ -329,8 +327,9 @@ class PartStorage:
                 self._preview = to_utf8_text(preview(message.content)) or ""
 
     def _note_copy(self, row_id: int, original: KnownMessage | None) -> None:
-        origin = edits.NO_ORIGIN
+        origin = NO_ORIGIN
         if original is not None and original.session_id is None:  # purged
+            origin = UNKNOWN_ORIGIN
             markers = json.dumps({BRANCH_MARKER: ""})
             self._tx.execute(MARK_BRANCH, (markers, self._session_id))
         elif original is not None:
@@ -354,7 +353,10 @@ class PartStorage:
 
     def _index(self) -> None:
         """Add a new conversation to the session index, with all of its rows."""
-        index.reindex(self._tx, self._session_id)
+        if self._copies or self._inherited:
+            index.recount(self._tx, self._session_id)
+        else:
+            index.reindex(self._tx, self._session_id)
         if self._conversation.parent_id is not None:
             index.update_family_positions(self._tx, self._session_id)
         if self._last_row and not self._tx.is_behind:
@@ -371,6 +373,7 @@ class PartStorage:
         tx.execute(TOUCH_SESSION, (self._path, last_at, session_id))
         if is_new:
             return
+        lifetime = index.lifetime(tx, session_id)
         added = index.AppendedRows(
             self._last_row, self._last_at, self._added, self._calls, self._preview
         )
@@ -378,7 +381,7 @@ class PartStorage:
         if any(message.is_summary for message in self._part.messages):
             index.reindex(tx, session_id)  # fewer rows are in the model's context
         if self._copies:
-            tx.execute(UNCOUNT_COPIES, (self._copies, session_id))
+            index.recount(tx, session_id, lifetime)
 
     def _add_usage(self) -> None:
         new: list[ImportedUsage] = []

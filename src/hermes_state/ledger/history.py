@@ -21,6 +21,7 @@ from hermes_core.history_rows import (
 from hermes_core.messages import HOOK_FEEDBACK
 from hermes_state.engine.database import InvalidTextError
 from hermes_state.engine.engine import ENGINES
+from hermes_state.messages.copies import has_copies
 from hermes_state.messages.rows import PORTABLE_JSON_PREFIX, decode_json
 from hermes_state.sessions import lineage
 from hermes_state.store_settings import StoreSettings
@@ -63,7 +64,6 @@ PURGED_SESSIONS: Final = """
 """
 TRASHED_TITLE: Final = "SELECT title FROM hermes_trash WHERE session_id = ?"
 SELECT_FACTS: Final = "SELECT facts FROM hermes_kept WHERE session_id = ?"
-HAS_COPIES: Final = "SELECT 1 FROM hermes_copy LIMIT 1"
 TITLES: Final = """
     SELECT coalesce(s.title, i.preview) FROM sessions s
     LEFT JOIN hermes_session_index i ON i.session_id = s.id WHERE s.id = ?
@@ -209,9 +209,7 @@ class StoreHistory:
         values: tuple[str, int],
     ) -> T:
         if not self._has_copies:  # copies are never deleted completely
-            self._has_copies = (
-                "hermes_copy" in reader.columns.tables and reader.value(HAS_COPIES) is not None
-            )
+            self._has_copies = has_copies(reader)
         sql = _rows_sql(reader.columns, with_copies=self._has_copies)
         try:
             return read(reader.execute(sql, values))

@@ -13,7 +13,8 @@ from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_core.ids import new_session_id
 from hermes_state.engine import process_identity
-from hermes_state.messages import append
+from hermes_state.messages import append, copies
+from hermes_state.messages.copies import NO_ORIGIN
 from hermes_state.messages.rows import (
     DELETED,
     MessageRow,
@@ -40,11 +41,11 @@ LIVE_FROM = """
     WHERE session_id = ? AND id >= ? AND coalesce(active, 1) = 1 ORDER BY id
 """
 # A summary has the role of a user message; it is stored as a copy without an origin.
-NTH_USER = """
+LAST_USERS = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
         AND coalesce(finish_reason, '') <> 'hook_feedback'
         AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
-    ORDER BY id DESC LIMIT 1 OFFSET ?
+    ORDER BY id DESC LIMIT ?
 """
 PROMPTS = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
@@ -73,10 +74,6 @@ LAST_UNDO = """
 UNDO_ROWS = "SELECT message_id FROM hermes_undo_row WHERE undo_id = ? ORDER BY message_id"
 CLOSE_UNDO = "UPDATE hermes_undo SET is_open = 0 WHERE undo_id = ?"
 INSERT_COPY = "INSERT INTO hermes_copy (message_id, origin_id) VALUES (?, ?)"
-UNCOUNT_COPY = """
-    UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - 1 WHERE session_id = ?
-"""
-NO_ORIGIN = 0  # origin of a generated message: a summary
 ORIGINS = """
     SELECT message_id, origin_id FROM hermes_copy
     WHERE message_id IN (SELECT id FROM messages WHERE session_id = ?)
@@ -137,17 +134,17 @@ def redo(tx: Tx, session_id: str) -> list[int]:
 def compact(tx: Tx, session_id: str, messages: Sequence[NewMessage]) -> int:
     """Replace the live rows by *messages*; returns the number of live rows."""
     row_ids = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
+    lifetime = index.lifetime(tx, session_id)
     origins = _origins(tx, session_id, messages, row_ids)
     set_state(tx, row_ids, active=0, compacted=1)
     for message, origin in zip(messages, origins, strict=True):
         if origin is not None:
             message.uid = None  # stored again after the summary, as a copy
-    copies = append.append_all(tx, session_id, messages)
-    _record_copies(tx, session_id, copies, origins)
-    for summary_id in _summaries(copies, origins):
+    added = append.append_all(tx, session_id, messages)
+    _record_copies(tx, added, origins)
+    for summary_id in _summaries(added, origins):
         tx.execute(INSERT_COPY, (summary_id, NO_ORIGIN))
-        tx.execute(UNCOUNT_COPY, (session_id,))
-    index.reindex(tx, session_id)
+    index.recount(tx, session_id, lifetime)
     return len(messages)
 
 
@@ -167,13 +164,10 @@ def _origins(
     return origins
 
 
-def _record_copies(
-    tx: Tx, session_id: str, row_ids: Sequence[int], origins: Sequence[int | None]
-) -> None:
+def _record_copies(tx: Tx, row_ids: Sequence[int], origins: Sequence[int | None]) -> None:
     for row_id, origin in zip(row_ids, origins, strict=True):
         if origin is not None and row_id != origin:
             tx.execute(INSERT_COPY, (row_id, _first_origin(tx, origin)))
-            tx.execute(UNCOUNT_COPY, (session_id,))
 
 
 def _first_origin(tx: Tx, row_id: int) -> int:
@@ -192,6 +186,7 @@ def replace(tx: Tx, session_id: str, messages: Sequence[Message]) -> None:
     """Make the live rows equal to *messages*; the common beginning is not changed."""
     live = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
     new = [NewMessage.from_conversation(message) for message in messages]
+    lifetime = index.lifetime(tx, session_id)
     same = 0
     while same < min(len(live), len(new)) and _is_equal(tx, live[same], new[same]):
         same += 1
@@ -201,8 +196,8 @@ def replace(tx: Tx, session_id: str, messages: Sequence[Message]) -> None:
     for message in new[same:]:
         message.uid = None
     added = append.append_all(tx, session_id, new[same:])
-    _record_copies(tx, session_id, added, origins)
-    index.reindex(tx, session_id)
+    _record_copies(tx, added, origins)
+    index.recount(tx, session_id, lifetime)
 
 
 def _is_equal(tx: Tx, row_id: int, message: NewMessage) -> bool:
@@ -263,9 +258,8 @@ def branch(
     }
     if not sessions.create(tx, new_id, columns):
         raise UsageError(f"session {new_id} already exists")
-    count = copy_rows(tx, session_id, new_id, through_id)
-    tx.execute("UPDATE sessions SET message_count = ? WHERE id = ?", (count, new_id))
-    index.reindex(tx, new_id)
+    copy_rows(tx, session_id, new_id, through_id)
+    index.recount(tx, new_id)
 
 
 class EditRepository(Repository):
@@ -282,11 +276,14 @@ class EditRepository(Repository):
         return {row[0]: row[1] for row in rows}
 
     def undo(self, session_id: str, exchanges: int = 1) -> list[int]:
-        """Undo the last exchanges, each starting with a user message; returns their rows."""
+        """Undo the last exchanges, or all of fewer; each starts with a user message.
+
+        Returns their rows.
+        """
 
         def change(tx: Tx) -> list[int]:
-            first = tx.value(NTH_USER, (session_id, max(exchanges, 1) - 1))
-            return [] if first is None else undo_from(tx, session_id, first)
+            found = tx.rows(LAST_USERS, (session_id, max(exchanges, 1)))
+            return undo_from(tx, session_id, found[-1][0]) if found else []
 
         return self.engine.write(change)
 
@@ -302,7 +299,7 @@ class EditRepository(Repository):
         """Undo the answer to the last user message, and return that message."""
 
         def change(tx: Tx) -> MessageRow | None:
-            user_id = tx.value(NTH_USER, (session_id, 0))
+            user_id = tx.value(LAST_USERS, (session_id, 1))
             if user_id is None:
                 return None
             undo_from(tx, session_id, user_id + 1)
@@ -319,7 +316,8 @@ class EditRepository(Repository):
                 raise SessionNotFoundError(
                     f"session {session_id} has no message {target_message_id}"
                 )
-            row_ids = undo_from(tx, session_id, target_message_id)
+            last = copies.repeated_rows(tx, session_id).last_row(target_message_id)
+            row_ids = undo_from(tx, session_id, last)
             return Rewind(len(row_ids), target, tx.value(LAST_LIVE, (session_id,)))
 
         return self.engine.write(change)

@@ -9,7 +9,7 @@ from hermes_core.backoff import Backoff
 from hermes_core.messages import Message, preview
 from hermes_state.delivery import leases
 from hermes_state.engine.database import DriverError
-from hermes_state.messages import append, drafts, history_version
+from hermes_state.messages import append, copies, drafts, history_version
 from hermes_state.messages.rows import (
     MessageRow,
     NewMessage,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.messages.copies import RepeatedRows
     from hermes_state.messages.drafts import Draft
     from hermes_state.messages.history_version import HistoryVersion
     from hermes_state.repository import StoreContext
@@ -332,9 +333,19 @@ class MessageRepository(Repository):
                 return
             last = rows[-1].id
 
-    def tail_messages(self, session_id: str, after_id: int = 0) -> list[MessageRow]:
-        """Rows that were added to a session after a row ID."""
-        return list(self.iter_messages(session_id, after_id=after_id))
+    def shown(
+        self, session_id: str, *, with_undone: bool = False, after_id: int = 0
+    ) -> Iterator[MessageRow]:
+        """The messages of a session as it happened, each once; summaries have their own role.
+
+        Compacted messages are included. Memory use does not depend on their number.
+        """
+        rows = self.iter_messages(session_id, True, after_id=after_id)
+        return self.repeated(session_id).shown(rows, with_undone=with_undone)
+
+    def repeated(self, session_id: str) -> RepeatedRows:
+        """The rows of a session that repeat messages."""
+        return self.engine.read(lambda reader: copies.repeated_rows(reader, session_id))
 
     def get_messages_as_conversation(
         self,

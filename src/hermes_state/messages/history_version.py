@@ -1,8 +1,8 @@
 """The version of a conversation's messages: it tells whether kept ones are still the current ones.
 
 Messages are only added or moved in and out of the model's context. Every change by Hermes changes
-the number of messages, the number of rewinds or the open undo; a change by another process or
-program changes `Tx.foreign_changes`.
+the last row, the number of rewinds or the open undo; a change by another process or program changes
+`Tx.foreign_changes`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 SELECT_VERSION = """
-    SELECT message_count, rewind_count,
+    SELECT (SELECT max(id) FROM messages WHERE session_id = s.id), rewind_count,
            (SELECT max(undo_id) FROM hermes_undo WHERE session_id = s.id AND is_open = 1)
     FROM sessions s WHERE id = ? AND ended_at IS NULL
 """
@@ -22,7 +22,7 @@ SELECT_VERSION = """
 class HistoryVersion(NamedTuple):
     """A value that differs after every change of the messages of an open session."""
 
-    messages: int
+    last_row: int | None
     rewinds: int
     open_undo: int | None
     foreign_changes: int
@@ -33,5 +33,5 @@ def read(tx: Tx, session_id: str) -> HistoryVersion | None:
     row = tx.row(SELECT_VERSION, (session_id,))
     if row is None:
         return None
-    messages, rewinds, open_undo = row
-    return HistoryVersion(messages, rewinds, open_undo, tx.foreign_changes)
+    last_row, rewinds, open_undo = row
+    return HistoryVersion(last_row, rewinds, open_undo, tx.foreign_changes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.messages import preview
-from hermes_state.messages import answer_usage
+from hermes_state.messages import answer_usage, copies
 from hermes_state.messages.rows import (
     MessageRow,
     decode_content,
@@ -71,7 +71,12 @@ class TranscriptPages:
     def __init__(self, reader: Reader, session_id: str, *, with_undone: bool) -> None:
         self._reader = reader
         self._sessions = lineage.conversation_of(reader, session_id)
-        self._where = "" if with_undone else NOT_UNDONE
+        self._with_undone = with_undone
+        self._repeated = [copies.repeated_rows(reader, row) for row in self._sessions]
+        self._left_out = {row_id for each in self._repeated for row_id in each.hidden}
+        if not with_undone:
+            for each in self._repeated:
+                self._left_out.update(filter(each.is_undone, each.states))
 
     def before(self, message_id: int, limit: int) -> list[SizedMessage]:
         """Up to *limit* messages before a message, nearest first."""
@@ -82,15 +87,18 @@ class TranscriptPages:
         return self._next(">", "ASC", message_id, limit)
 
     def _next(self, sign: str, order: str, message_id: int, limit: int) -> list[SizedMessage]:
+        where = "" if self._with_undone else NOT_UNDONE
         sql = (
             f"SELECT id, {SIZE_SQL} FROM messages"  # noqa: S608 - constant text
-            f" WHERE session_id = ? AND id {sign} ?{self._where} ORDER BY id {order} LIMIT ?"
+            f" WHERE session_id = ? AND id {sign} ?{where} ORDER BY id {order} LIMIT ?"
         )
+        read = limit + len(self._left_out)
         by_session = [
-            self._reader.rows(sql, (session_id, message_id, limit)) for session_id in self._sessions
+            self._reader.rows(sql, (session_id, message_id, read)) for session_id in self._sessions
         ]
         merged = heapq.merge(*by_session, reverse=order == "DESC")
-        return [SizedMessage(*row) for row in itertools.islice(merged, limit)]
+        shown = (row for row in merged if row[0] not in self._left_out)
+        return [SizedMessage(*row) for row in itertools.islice(shown, limit)]
 
     def page(self, chosen: list[SizedMessage]) -> MessagePage:
         """Read consecutive messages as a page."""
@@ -101,6 +109,8 @@ class TranscriptPages:
         placeholders = ", ".join("?" * len(ids))
         sql = f"SELECT {names} FROM messages WHERE id IN ({placeholders}) ORDER BY id"  # noqa: S608
         rows = to_messages(self._reader.rows(sql, ids))
+        for each in self._repeated:
+            rows = list(each.shown(rows, with_undone=True))
         answers = [row.id for row in rows if row.role == "assistant"]
         return MessagePage(
             rows,
@@ -111,6 +121,8 @@ class TranscriptPages:
 
     def around(self, message_id: int, limit: int) -> list[SizedMessage]:
         """A message with the same number of messages before and after it."""
+        for each in self._repeated:
+            message_id = each.first_row(message_id)
         target = self.after(message_id - 1, 1)
         if not target or target[0].id != message_id:
             raise SessionNotFoundError(f"message {message_id} is not in this conversation")
@@ -156,11 +168,12 @@ class PromptStart(NamedTuple):
 
 def prompts_of(reader: Reader, session_id: str, limit: int) -> list[PromptStart]:
     """The first user messages of a conversation, in order."""
-    rows = [
-        row
-        for row_id in lineage.conversation_of(reader, session_id)
-        for row in reader.rows(PROMPTS, (row_id, limit))
-    ]
+    rows = []
+    for row_id in lineage.conversation_of(reader, session_id):
+        repeated = copies.repeated_rows(reader, row_id)
+        left_out = repeated.hidden.keys() | repeated.summaries
+        found = reader.rows(PROMPTS, (row_id, limit + len(left_out)))
+        rows += [row for row in found if row[0] not in left_out and not repeated.is_undone(row[0])]
     return [
         PromptStart(
             row_id,

@@ -31,6 +31,7 @@ JSON_PREFIXES: Final = (JSON_PREFIX, PORTABLE_JSON_PREFIX)
 DELETED: Final = "deleted"
 DELETED_TEXT: Final = "(deleted by sender)"  # what the model gets instead of its text
 HOOK_ROLE: Final = "hook"  # under which feedback of hooks is shown
+SUMMARY: Final = "summary"  # role and finish reason under which a summary is shown
 
 
 def encode_content(content: Any) -> str | None:
@@ -246,7 +247,9 @@ class MessageRow(NamedTuple):
 
     @property
     def shown_role(self) -> str:
-        """The role under which the message is shown: feedback is not of the user."""
+        """The role under which the message is shown: feedback and summaries are not of the user."""
+        if self.role == "user" and self.finish_reason == SUMMARY:
+            return SUMMARY
         return HOOK_ROLE if self.finish_reason == HOOK_FEEDBACK else self.role
 
     @property

@@ -12,7 +12,7 @@ from hermes_core.json_values import list_in, number_in, object_in, objects_in, t
 from hermes_state.messages.answer_usage import AnswerUsage
 from hermes_state.portable.export_schema import UNKNOWN_COLUMN, columns_of, from_plain
 from hermes_state.portable.export_writer import EXPORT_FORMAT, EXPORT_VERSION
-from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD, USAGE_FIELD
+from hermes_state.portable.record import GENERATED, ORIGIN_FIELD, UID_FIELD, USAGE_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,7 +146,7 @@ def _check_message(message: Any, where: str) -> None:
             uid_bytes(uid)
         except (IdFormatError, TypeError) as error:
             raise ValueError(f"{where}: {UID_FIELD} is not a valid identity") from error
-    if message.get(ORIGIN_FIELD) is not None:
+    if message.get(ORIGIN_FIELD) not in (None, GENERATED):
         _check_origin(message[ORIGIN_FIELD], f"{where}: {ORIGIN_FIELD}")
     if USAGE_FIELD in message:
         try:

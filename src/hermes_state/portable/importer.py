@@ -6,12 +6,13 @@ import functools
 import io
 import json
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Final, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 from hermes_core.errors import UsageError
 from hermes_core.json_values import object_in, text_in
 from hermes_state.messages import answer_usage
 from hermes_state.messages.append import INSERT_UID, ROW_BY_UID, derive_identity
+from hermes_state.messages.copies import NO_ORIGIN, UNKNOWN_ORIGIN
 from hermes_state.messages.edits import INSERT_COPY, INSERT_UNDO_ROW
 from hermes_state.portable import import_extras
 from hermes_state.portable.export_reader import ExportFile, RowOrigin, parse_usage
@@ -23,6 +24,7 @@ from hermes_state.portable.export_schema import (
 )
 from hermes_state.portable.export_writer import write_record
 from hermes_state.portable.record import (
+    GENERATED,
     ORIGIN_FIELD,
     UID_FIELD,
     USAGE_FIELD,
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], object]
 
-# The origin of a copy whose first row does not exist in this file.
-UNKNOWN_ORIGIN: Final = -1
 
 INSERT_UNDO = """
     INSERT INTO hermes_undo (session_id, created_at, last_message_id, is_open) VALUES (?, ?, ?, ?)
@@ -170,8 +170,11 @@ class ImportedSession:
                 INSERT_UID, (self._free_uid(bytes.fromhex(text_in(message, UID_FIELD))), row_id)
             )
         if ORIGIN_FIELD in message:
-            origin = object_in(message, ORIGIN_FIELD)
-            self._copy(position, row_id, RowOrigin.parse(origin) if origin else None)
+            if message[ORIGIN_FIELD] == GENERATED:
+                self._tx.execute(INSERT_COPY, (row_id, NO_ORIGIN))
+            else:
+                origin = object_in(message, ORIGIN_FIELD)
+                self._copy(position, row_id, RowOrigin.parse(origin) if origin else None)
         if USAGE_FIELD in message:
             answer_usage.record(self._tx, row_id, parse_usage(message[USAGE_FIELD]))
         return row_id

@@ -99,14 +99,13 @@ class ReadOptions:
         return ReadableConversation(title, facts, prompt, lambda: self._messages(session_id))
 
     def _preview(self, session_id: str) -> str:
-        messages = self.db.messages.iter_messages(session_id)
+        messages = self.db.messages.shown(session_id)
         contents = (message.content for message in messages if message.role == "user")
         return preview(self.redactor.value(next(contents, "")))
 
     def _messages(self, session_id: str) -> Iterator[ReadableMessage]:
-        for message in self.db.messages.iter_messages(session_id, True):
-            if self.with_undone or not message.is_undone:
-                yield self._message(message)
+        for message in self.db.messages.shown(session_id, with_undone=self.with_undone):
+            yield self._message(message)
 
     def _message(self, message: MessageRow) -> ReadableMessage:
         redact = self.redactor

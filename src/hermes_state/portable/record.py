@@ -16,6 +16,7 @@ from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.engine.values import amount_of, text_of
 from hermes_state.messages import answer_usage
+from hermes_state.messages.copies import NO_ORIGIN
 from hermes_state.messages.rows import select_list, shared_content
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
@@ -126,6 +127,7 @@ class Identities:
 
 UID_FIELD: Final = "hermes_uid"
 ORIGIN_FIELD: Final = "hermes_origin"
+GENERATED: Final = "generated"  # the origin of a summary
 USAGE_FIELD: Final = "hermes_usage"
 # The values that an import requires; rows of other programs may have others.
 SESSION_TYPES: Final = {"source": text_of, "started_at": amount_of}
@@ -295,7 +297,11 @@ class SessionRecord:
             message[UID_FIELD] = uid
         origin_id = self._copies.get(row_id)
         if origin_id is not None:
-            message[ORIGIN_FIELD] = positions.of(origin_id) or self._extras.origins.get(position)
+            message[ORIGIN_FIELD] = (
+                GENERATED
+                if origin_id == NO_ORIGIN
+                else positions.of(origin_id) or self._extras.origins.get(position)
+            )
         usage = self._answers.get(row_id)
         if usage is not None:  # as text: an older release keeps it as a column that it lacks
             message[USAGE_FIELD] = to_json(usage._asdict())

@@ -294,6 +294,9 @@ PARTICIPANT_TABLE: Final = (
     """,
     "DELETE FROM hermes_owner",
 )
+COPY_INDEX: Final = (
+    "CREATE INDEX IF NOT EXISTS hermes_copy_origin ON hermes_copy(origin_id) WHERE origin_id > 0"
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -308,6 +311,7 @@ MIGRATIONS: Final = (
     Migration(10, "values by which lists are sorted", SORT_TABLES),
     Migration(11, "tokens, cost and time of answers", (ANSWER_USAGE_TABLE,)),
     Migration(12, "participants of open sessions", PARTICIPANT_TABLE),
+    Migration(13, "copies of a message", (COPY_INDEX,)),
 )
 
 

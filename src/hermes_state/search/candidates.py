@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.engine.values import amount_sql
+from hermes_state.messages.copies import has_copies
 from hermes_state.search.hits import FoundMessage, HitContext
 from hermes_state.search.index_builder import (
     BLOCK_BITS,
@@ -20,7 +21,7 @@ from hermes_state.search.tokens import composed, fold
 from hermes_state.search.tool_index import PART_BITS, part_name, part_numbers, role_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
@@ -88,13 +89,30 @@ MAX_ROW_ID: Final = 2**62
 SELECT_CANDIDATES: Final = f"""
     SELECT {INDEXED_COLUMNS}, CAST(s.model AS TEXT), {amount_sql("s.started_at")},
            CASE WHEN m.role = 'user' AND m.finish_reason = 'deleted' THEN 0
-               ELSE coalesce(m.active, 1) END, m.compacted,
+               WHEN m.compacted = 1 THEN 1 ELSE coalesce(m.active, 1) END,
            CASE WHEN m.finish_reason = 'hook_feedback' THEN 'hook' ELSE CAST(m.role AS TEXT) END
     FROM messages m JOIN sessions s ON s.id = m.session_id
 """  # noqa: S608 - own names
 NOT_IN_TRASH: Final = (
     " AND NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = m.session_id)"
 )
+
+
+# The rows that a copy repeats: the original, and the first one in its own conversation.
+ORIGINS: Final = """
+    SELECT c.message_id, c.origin_id,
+        (SELECT min(d.message_id) FROM hermes_copy d JOIN messages e ON e.id = d.message_id
+            WHERE d.origin_id = c.origin_id AND d.origin_id > 0 AND e.session_id = m.session_id)
+    FROM hermes_copy c JOIN messages m ON m.id = c.message_id
+    WHERE c.origin_id > 0 AND c.message_id IN ({places})
+"""
+# Whether the last row of a message that a compaction has repeated is not undone.
+LAST_STATES: Final = """
+    SELECT o.id, coalesce(m.active, 1) = 1 OR m.compacted = 1
+    FROM messages o JOIN hermes_copy c ON c.origin_id = o.id
+    JOIN messages m ON m.id = c.message_id AND m.session_id = o.session_id
+    WHERE o.id IN ({places}) AND c.origin_id > 0 ORDER BY m.id
+"""
 
 
 class ScanDeadline:
@@ -129,7 +147,13 @@ class SearchFilter(NamedTuple):
     patience: ScanDeadline | None = None
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether a message passes the filters, regardless of its text."""
+        """Whether a message passes the filters, regardless of its text.
+
+        A message is found once: where it was written, if that is searched.
+        """
+        return self._passes(candidate) and not any(map(self._passes, candidate.originals))
+
+    def _passes(self, candidate: Candidate) -> bool:
         row = candidate.row
         return (
             (not self.roles or candidate.shown_role in self.roles)
@@ -152,6 +176,7 @@ class Candidate(NamedTuple):
     session_started: float
     is_live: bool
     shown_role: str  # that of feedback of hooks is `hook`
+    originals: tuple[Candidate, ...] = ()  # the rows that this one repeats
 
     def matches(self, query: Query, *, with_tools: bool) -> bool:
         """Whether its text matches the query."""
@@ -180,10 +205,46 @@ def candidates(
     reader: Reader, where: str, values: Iterable[Any], tail: str = ""
 ) -> list[Candidate]:
     """Messages that meet a condition, without those of trashed sessions."""
+    found = _candidates(reader, where, values, tail)
+    if not found or not has_copies(reader):
+        return found
+    ids = [candidate.row.id for candidate in found]
+    states: dict[int, bool] = dict(reader.rows(LAST_STATES.format(places=_places(ids)), ids))
+    if not all(states.values()):
+        found = [
+            each._replace(is_live=each.is_live and bool(states.get(each.row.id, True)))
+            for each in found
+        ]
+    repeated = {row[0]: row[1:] for row in reader.rows(ORIGINS.format(places=_places(ids)), ids)}
+    if not repeated:
+        return found
+    rows = sorted({row_id for pair in repeated.values() for row_id in pair})
+    originals = {
+        each.row.id: each for each in _candidates(reader, f"m.id IN ({_places(rows)})", rows)
+    }
+    return [
+        each._replace(
+            originals=tuple(
+                originals[row_id]
+                for row_id in repeated.get(each.row.id, ())
+                if row_id in originals and row_id != each.row.id
+            )
+        )
+        for each in found
+    ]
+
+
+def _places(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _candidates(
+    reader: Reader, where: str, values: Iterable[Any], tail: str = ""
+) -> list[Candidate]:
     trash = NOT_IN_TRASH if reader.columns.has_own_tables else ""
     sql = f"{SELECT_CANDIDATES} WHERE {where}{trash} {tail}"
     return [
-        Candidate(IndexedRow(*row[:8]), row[8], row[9], bool(row[10] or row[11]), row[12])
+        Candidate(IndexedRow(*row[:8]), row[8], row[9], bool(row[10]), row[11])
         for row in reader.rows(sql, tuple(values))
     ]
 

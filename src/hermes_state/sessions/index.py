@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import preview
 from hermes_state.engine.values import amount_sql, number_sql
+from hermes_state.messages import copies
 from hermes_state.messages.rows import decode_content, to_utf8_text
 from hermes_state.sessions import lineage
 
@@ -55,10 +56,6 @@ COUNT_ROWS = f"""
     SELECT count(*), count(*) FILTER (WHERE coalesce(active, 1) = 1), max({number_sql("timestamp")})
     FROM messages WHERE session_id = ?
 """  # noqa: S608 - own names
-COUNT_COPIES = """
-    SELECT count(*) FROM messages m JOIN hermes_copy c ON c.message_id = m.id
-    WHERE m.session_id = ?
-"""
 LAST_ID = "SELECT max(id) FROM messages WHERE session_id = ?"
 FIRST_USER_CONTENTS = """
     SELECT content FROM messages
@@ -94,6 +91,11 @@ COUNT_APPENDED = """
         lifetime_messages = lifetime_messages + ?, lifetime_tool_calls = lifetime_tool_calls + ?,
         preview = coalesce(preview, ?)
     WHERE session_id = ? AND shown <> 2
+"""
+SET_COUNTS = "UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?"
+SET_LIFETIME = """
+    UPDATE hermes_session_index SET lifetime_messages = ?, lifetime_tool_calls = ?
+    WHERE session_id = ?
 """
 FAMILY = """
     SELECT id FROM sessions WHERE id = ? OR parent_session_id = ?
@@ -139,7 +141,10 @@ def reindex(tx: Tx, session_id: str) -> None:
         return
     started_at, ended_at, tool_calls = facts
     total, active, newest = tx.row(COUNT_ROWS, (session_id,)) or (0, 0, None)
-    copies = tx.value(COUNT_COPIES, (session_id,)) if _has_copies(tx) else 0
+    own = (total, tool_calls)
+    if copies.has_copies(tx):
+        found = copies.count(tx, session_id)
+        own = (found.own_messages, tool_calls - (found.calls - found.own_calls))
     old = tx.row(OLD_COUNTS, (session_id,)) or (0, 0, 0)
     position = lineage.position_of(tx, session_id)
     tx.execute(
@@ -152,8 +157,8 @@ def reindex(tx: Tx, session_id: str) -> None:
             newest or ended_at or started_at,
             tx.value(LAST_ID, (session_id,)) or 0,
             active,
-            max(total - copies, old[0]),
-            max(tool_calls, old[1]),
+            max(own[0], old[0]),
+            max(own[1], old[1]),
             old[2],
             first_user_text(tx, session_id),
         ),
@@ -163,8 +168,32 @@ def reindex(tx: Tx, session_id: str) -> None:
         update_position(tx, parent)  # this session may continue it
 
 
-def _has_copies(tx: Tx) -> bool:
-    return tx.value("SELECT 1 FROM hermes_copy LIMIT 1") is not None
+class LifetimeCounts(NamedTuple):
+    """Messages and tool calls that a conversation ever had, without those of another one."""
+
+    messages: int = 0
+    tool_calls: int = 0
+
+
+NO_COUNTS: Final = LifetimeCounts()
+
+
+def lifetime(reader: Reader, session_id: str) -> LifetimeCounts:
+    """The lifetime counts of a session."""
+    row = reader.row(OLD_COUNTS, (session_id,))
+    return LifetimeCounts() if row is None else LifetimeCounts(row[0], row[1])
+
+
+def recount(tx: Tx, session_id: str, at_least: LifetimeCounts = NO_COUNTS) -> None:
+    """Count the messages and calls of a session from its rows, each once."""
+    found = copies.count(tx, session_id)
+    tx.execute(SET_COUNTS, (found.messages, found.calls, session_id))
+    reindex(tx, session_id)
+    own = (
+        max(found.own_messages, at_least.messages),
+        max(found.own_calls, at_least.tool_calls),
+    )
+    tx.execute(SET_LIFETIME, (*own, session_id))
 
 
 def first_user_text(reader: Reader, session_id: str) -> str | None:

@@ -12,6 +12,7 @@ from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
 from hermes_state.engine.sqlite import driver, filesystem, foreign_search, migrator
 from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.messages import copies
 from hermes_state.messages.rows import decode_json
 from hermes_state.sessions import index, lineage
 from hermes_state.store_settings import StoreSettings, store_url
@@ -33,6 +34,11 @@ STALE_INDEX_ROWS: Final = """
                               WHERE m.session_id = i.session_id)
         OR i.active_count <> (SELECT count(*) FROM messages m
                               WHERE m.session_id = i.session_id AND coalesce(m.active, 1) = 1))
+"""
+COUNTS_WITH_COPIES: Final = """
+    SELECT s.id, s.message_count, s.tool_call_count, i.lifetime_messages, i.lifetime_tool_calls
+    FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.id IN (SELECT m.session_id FROM hermes_copy c JOIN messages m ON m.id = c.message_id)
 """
 RELATED: Final = """
     SELECT i.session_id, i.kind, i.root_id, i.shown FROM hermes_session_index i
@@ -199,7 +205,7 @@ def _session_index(engine: Engine) -> HealthFinding:
         text = f"{indexed} of {total} sessions are indexed"
         return HealthFinding("session index", "warning", text,
                        "it is built while Hermes runs; no action needed")  # fmt: skip
-    stale = engine.read(stale_index_rows)
+    stale = engine.read(lambda reader: [*stale_index_rows(reader), *miscounted(reader)])
     if not stale:
         return HealthFinding(
             "session index", "ok", f"matches the rows of {human_format.plural(total, 'session')}"
@@ -335,3 +341,15 @@ def stale_index_rows(reader: Reader) -> list[str]:
         if (kind, root_id, shown) != (position.kind, position.root_id, expected):
             stale.append(session_id)
     return list(dict.fromkeys(stale))
+
+
+def miscounted(reader: Reader) -> list[str]:
+    """Sessions with copies whose numbers of messages and calls are not those of their rows."""
+    if not copies.has_copies(reader):
+        return []
+    wrong = []
+    for session_id, *stored in reader.rows(COUNTS_WITH_COPIES):
+        found = copies.count(reader, session_id)
+        if list(found) != stored:
+            wrong.append(session_id)
+    return wrong

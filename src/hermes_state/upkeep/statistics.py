@@ -8,7 +8,7 @@ from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index
 from hermes_state.sessions.totals import COSTS
-from hermes_state.upkeep.health import stale_index_rows
+from hermes_state.upkeep.health import miscounted, stale_index_rows
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
@@ -149,7 +149,12 @@ class StatisticsRepository(Repository):
             self.engine.write_upkeep(
                 lambda tx, session_id=session_id: index.reindex(tx, session_id)  # type: ignore[misc]
             )
-        return len(stale)
+        wrong = self.engine.read(miscounted)
+        for session_id in wrong:
+            self.engine.write_upkeep(
+                lambda tx, session_id=session_id: index.recount(tx, session_id)  # type: ignore[misc]
+            )
+        return len({*stale, *wrong})
 
     def vacuum(self) -> None:
         """Return free space to the disk; other writers wait meanwhile, so ask the user first."""

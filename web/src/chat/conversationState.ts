@@ -41,7 +41,7 @@ export interface NoteItem {
   key: string;
   /** The text of the note; empty if `notice` names a text of the page. */
   text: string;
-  notice: "stopped" | "failed" | "cut" | null;
+  notice: "stopped" | "failed" | "cut" | "summarized" | null;
   tone: "plain" | "bad";
   /** The output of a command, whose columns are aligned. */
   isOutput: boolean;
@@ -345,6 +345,7 @@ function addStoredMessage(items: Item[], row: StoredMessage): void {
   const { text, imageCount, images } = parseContent(row.content);
   if (row.role === "user") items.push({ ...userItem(items, text), imageCount, images, messageId: row.id });
   if (row.role === "hook") items.push(noteItem(items, text));
+  if (row.role === "summary") items.push({ ...noteItem(items, text), notice: "summarized" });
   if (row.role === "tool") addToolResult(items, row, text);
   if (row.role !== "assistant") return;
   if (text || row.reasoning) {

@@ -82,9 +82,7 @@ def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     )
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
-    parser.add_argument(
-        "--inactive", action="store_true", help="include undone and compacted messages"
-    )
+    parser.add_argument("--inactive", action="store_true", help="include undone messages")
     add_json_option(parser)
 
 

@@ -181,15 +181,14 @@ class TranscriptReader:
 
     def __init__(self, db: SessionDB, session_ids: list[str], *, inactive: bool) -> None:
         self._messages = chain.from_iterable(
-            db.messages.iter_messages(session_id, include_inactive=True)
-            for session_id in session_ids
+            db.messages.shown(session_id, with_undone=True) for session_id in session_ids
         )
         self._inactive = inactive
         self.left_out = 0
 
     def __iter__(self) -> Iterator[MessageRow]:
         for message in self._messages:
-            if self._inactive or message.is_live:
+            if self._inactive or not message.is_undone:
                 yield message
             else:
                 self.left_out += 1
@@ -213,7 +212,7 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
         for message in messages:
             print_message(out, message, full=arguments.full)
         if messages.left_out:
-            left_out = human_format.plural(messages.left_out, "undone or compacted message")
+            left_out = human_format.plural(messages.left_out, "undone message")
             out.text(f"{left_out} not shown (use --inactive)", "dim")
     return 0
 
@@ -248,7 +247,7 @@ def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
         while arguments.follow:
             out.flush()
             time.sleep(POLL_SECONDS)
-            for message in db.messages.tail_messages(session_id, last_id):
+            for message in db.messages.shown(session_id, after_id=last_id):
                 last_id = message.id
                 _print_tailed(message, arguments, out)
     return 0

@@ -36,6 +36,7 @@ export const chat = {
     stopped: "Interrupted. Partial output was saved.",
     failed: "The turn ended with an error.",
     cut: "The response was cut off here. Partial output was saved; send “continue” to get the rest.",
+    summarized: "Older messages were summarized to free up context.",
   },
   imagesOnly: "Please look at the attached image.",
   filesOnly: "Please look at the attached files.",

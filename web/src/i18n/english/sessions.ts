@@ -192,7 +192,7 @@ export const sessions = {
     compacted: "compacted, not in the model's context",
     image: "Attached image",
     linkToMessage: "Link to this message",
-    roles: { user: "You", assistant: "Hermes", tool: "Tool", system: "System", hook: "Hook" } as Record<string, string>,
+    roles: { user: "You", assistant: "Hermes", tool: "Tool", system: "System", hook: "Hook", summary: "Summary" } as Record<string, string>,
     model: "Model",
     started: "Started",
     lastActive: "Last active",

@@ -107,6 +107,14 @@ const LogItem = memo(
         </pre>
       );
     }
+    if (item.kind === "note" && item.notice === "summarized") {
+      return (
+        <details className={classes.note}>
+          <summary>{texts.notices.summarized}</summary>
+          {item.text}
+        </details>
+      );
+    }
     if (item.kind === "note") {
       return (
         <p className={classes.note} data-tone={item.tone}>
