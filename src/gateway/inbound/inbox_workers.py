@@ -283,8 +283,11 @@ class InboxWorkers:
         # A failure of the store does not count as an attempt.
         is_attempt = not store_retry.is_store_failure(failure.error)
         time.sleep(store_retry.RETRY_SECONDS)
+        # A message is given up with a reply; one that fails even so is quarantined.
+        is_hopeless = is_attempt and row.attempts > self._max_attempts
+        error = f"{type(failure.error).__name__}: {failure.error}" if is_hopeless else ""
         store_retry.write_until_stopped(
-            lambda: self._db.inbox.requeue(row, is_attempt=is_attempt),
+            lambda: self._db.inbox.requeue(row, is_attempt=is_attempt, error=error),
             "inbox release",
             lambda: self._is_closed,
         )

@@ -436,7 +436,8 @@ class GatewayService:
                 continue  # the list of jobs shows it
             if not message.is_oldest or is_answered_anywhere(message):
                 continue
-            source = inbox_codec.decode(message.payload).source
+            event = inbox_codec.decode_row(message)
+            source = event.source if event else None
             if source is not None:
                 self._db.outbox.add(
                     f"node:{message.inbox_id}",

@@ -383,15 +383,18 @@ class InboxRepository(Repository):
         process_id = self.identity.process_id
         self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
 
-    def requeue(self, message: IncomingMessage, *, is_attempt: bool) -> None:
-        """Requeue a message whose processing was interrupted.
+    def requeue(self, message: IncomingMessage, *, is_attempt: bool, error: str = "") -> None:
+        """Requeue a message whose processing was interrupted; with an *error*, quarantine it.
 
         All messages claimed together with it are requeued too.
         """
         process_id = self.identity.process_id
 
         def requeue(tx: Tx) -> None:
-            if is_attempt:
+            if error:
+                row = ("failed", None, tx.clock.now(), error, message.inbox_id, process_id)
+                tx.execute(SETTLE, row)
+            elif is_attempt:
                 tx.execute(RELEASE_CLAIMS + " AND inbox_id = ?", (process_id, message.inbox_id))
             tx.execute(RELEASE_PLACE, (process_id, message.session_key))
 
