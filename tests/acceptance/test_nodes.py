@@ -88,6 +88,11 @@ async def start_two(nodes: Callable[..., list[Node]]) -> list[Node]:
     return [first, second]
 
 
+def count_rows(table: str) -> int:
+    with SessionDB(is_recovering=False) as db:
+        return int(db.engine.read(lambda r: r.value(f"SELECT count(*) FROM {table}")))
+
+
 def session_of(text: str) -> str:
     with SessionDB(is_recovering=False) as db:
         sql = "SELECT session_id FROM messages WHERE role = 'user' AND content = ?"
@@ -126,6 +131,61 @@ async def test_a_frozen_gateway_that_wakes_gives_up_what_was_taken_over(
         assert await chat.wait_for(1)
     assert await asyncio.to_thread(second.gateway.stop) == 0
     await async_wait_until(first.is_connected)
+
+
+def history_of(text: str) -> list[tuple[str, str]]:
+    """Role and content of the conversation that starts with a prompt."""
+    session_id = session_of(text)
+    with SessionDB(is_recovering=False) as db:
+        return [
+            (str(row["role"]), str(row["content"]).strip()) for row in db.get_messages(session_id)
+        ]
+
+
+def boundaries_of(text: str) -> list[tuple[str, str]]:
+    session_id = session_of(text)
+    sql = "SELECT kind, reason FROM hermes_boundary WHERE session_id = ? ORDER BY sequence"
+    with SessionDB(is_recovering=False) as db:
+        return db.engine.read(lambda reader: reader.rows(sql, (session_id,)))
+
+
+def is_registered(name: str) -> bool:
+    with SessionDB(is_recovering=False) as db:
+        return any(process.name == name for process in db.nodes.all())
+
+
+def log_of(node: Node) -> str:
+    return (node.home / "logs" / "gateway.jsonl").read_text("utf-8")
+
+
+async def test_the_history_after_a_freeze_is_that_of_a_machine_that_never_froze(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+) -> None:
+    slow = {"say": "late " * 40, "pause": 0.25}  # streamed before, during and after the freeze
+    answering(str([slow, {"say": "one"}, {"say": "two"}, {"say": "three"}]))
+    first, second = await start_two(nodes)
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("first", "m1")
+        await async_wait_until(lambda: count_rows("hermes_draft") > 0)
+        first.freeze()
+    await async_wait_until(second.is_connected)
+    async with LocalChatClient(second.socket) as chat:
+        await async_wait_until(lambda: len(history_of("first")) == 2)
+        await chat.send("second", "m2")
+        await async_wait_until(lambda: len(history_of("first")) == 4)
+        first.wake()
+        await async_wait_until(lambda: "taken over" in log_of(first))
+        await chat.send("third", "m3")
+        await async_wait_until(lambda: len(history_of("first")) == 6)
+    before = boundaries_of("first")
+    first.gateway.kill()
+    await async_wait_until(lambda: not is_registered("first"))
+    user = [("user", text) for text in ("first", "second", "third")]
+    answers = [("assistant", text) for text in ("one", "two", "three")]
+    pairs = zip(user, answers, strict=True)
+    assert history_of("first") == list(itertools.chain.from_iterable(pairs))
+    assert boundaries_of("first") == before
+    assert count_rows("hermes_draft") == 0
 
 
 async def test_a_gateway_with_other_settings_does_not_join(

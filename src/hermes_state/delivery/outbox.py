@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict
 from hermes_core.backoff import Backoff
 from hermes_state.delivery import inbox, interruptions
 from hermes_state.delivery.inbox import settle
-from hermes_state.delivery.stored_json import read_object
+from hermes_state.delivery.stored_json import is_object, read_object
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class OutboxRepository(Repository):
         now = tx.clock.now()
         while (row := tx.row(sql, (now, *platform_values))) is not None:
             reply = StoredReply.of_row(row)
-            is_readable = {*reply.payload, *reply.target} >= {"text", "chat_id"}
+            is_readable = is_object(row[5]) and is_object(row[6])
             if is_readable and now - reply.created_at <= MAX_AGE_SECONDS:
                 return reply
             error = "it was too old to be sent" if is_readable else "it is not readable"

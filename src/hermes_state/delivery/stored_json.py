@@ -135,8 +135,17 @@ def read_object(stored: str | None) -> Any:
 
     A damaged row, or one of a newer release, must not keep its readers from the others.
     """
+    return _parse(stored) or {}
+
+
+def is_object(stored: str | None) -> bool:
+    """Whether a stored JSON object is readable."""
+    return _parse(stored) is not None
+
+
+def _parse(stored: str | None) -> dict[str, Any] | None:
     try:
         value = json.loads(stored or "{}")
     except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
+    return value if isinstance(value, dict) else None

@@ -285,6 +285,7 @@ class MessageRepository(Repository):
             identity=self.identity,
             save=save,
             interval_seconds=self.engine.settings.draft_interval_ms / 1000,
+            token=lease.token if lease else None,
         )
         return draft
 

@@ -55,10 +55,12 @@ def release_process(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
     # A terminal's conversation ends with its process, that of a chat only with its turn.
     owned, in_turn = process_identity.owned_by(tx, process_id), leases.held_by(tx, process_id)
     for session_id in dict.fromkeys([*owned, *in_turn, *recovered]):
+        process_identity.disown(tx, session_id, process_id)
+        if leases.is_held_by_another(tx, session_id, process_id):
+            continue  # it is in use
         last = tx.value(LAST_ACTIVITY, (session_id,))
         if rows.end(tx, ids.new(), session_id, process_identity.CRASHED, ended_at=last):
             ended.append(session_id)
-        process_identity.clear_owner(tx, session_id)
     leases.release_process(tx, process_id)
     inbox.release_claims(tx, process_id)
     outbox.release_claims(tx, process_id)
