@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -67,6 +68,14 @@ class DeferredWork(NamedTuple):
     on_error: Callable[[BaseException], object]
 
 
+class DeferredBatch(NamedTuple):
+    """Deferred work that a thread is committing; *done* is set when it has ended."""
+
+    work: list[DeferredWork]
+    thread: int
+    done: threading.Event
+
+
 class PostgresWriter:
     """Runs functions in transactions, on the calling thread; on another for the main thread."""
 
@@ -79,6 +88,8 @@ class PostgresWriter:
         self._busy_seconds = busy_seconds
         self._pid = os.getpid()
         self._deferred: deque[DeferredWork] = deque()
+        self._in_flight: list[DeferredBatch] = []
+        self._take_lock = threading.Lock()  # never held on the main thread
         self._timer_thread = TimerThread(lambda: None)
         self._jitter = random.Random()
         self._is_closed = False
@@ -106,8 +117,8 @@ class PostgresWriter:
             self.later(SOON_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Run the deferred work now."""
-        if self._deferred:
+        """Run the deferred work now; what another thread is committing is waited for."""
+        if self._deferred or self._in_flight:
             self.submit(lambda _tx: None)
 
     def later(self, seconds: float, task: Callable[[], object]) -> None:
@@ -124,14 +135,31 @@ class PostgresWriter:
         self._is_closed = True
 
     def _run(self, work: Callable[[Tx], T], begin: str) -> T:
-        deferred = [self._deferred.popleft() for _ in range(len(self._deferred))]
+        batch = self._take_deferred()
         try:
-            return self._repeat(deferred, work, begin)
+            return self._repeat(batch.work, work, begin)
         except BaseException:
-            if deferred:  # rolled back with the work: the next commit has them
-                self._deferred.extendleft(reversed(deferred))
+            if batch.work:  # rolled back with the work: the next commit has them
+                self._deferred.extendleft(reversed(batch.work))
                 self.later(SOON_SECONDS, self.flush)
             raise
+        finally:
+            if batch.work:
+                self._in_flight.remove(batch)
+                batch.done.set()
+
+    def _take_deferred(self) -> DeferredBatch:
+        """The deferred work; what other threads are committing precedes it."""
+        own = threading.get_ident()
+        for earlier in tuple(self._in_flight):
+            if earlier.thread != own:
+                earlier.done.wait()
+        batch = DeferredBatch([], own, threading.Event())
+        with self._take_lock:
+            if self._deferred:
+                self._in_flight.append(batch)  # first: `flush` sees the work in one of both
+                batch.work.extend(self._deferred.popleft() for _ in range(len(self._deferred)))
+        return batch
 
     def _repeat(self, deferred: list[DeferredWork], work: Callable[[Tx], T], begin: str) -> T:
         deadline = time.monotonic() + self._busy_seconds

@@ -127,8 +127,8 @@ class SqliteWriter:
             self.later(SOON_SECONDS, self._run_deferred)
 
     def flush(self) -> None:
-        """Run the deferred jobs now."""
-        if self._deferred:
+        """Run the deferred jobs now; those that a leader is committing are waited for."""
+        if self._deferred or self._lead_lock.locked():
             self.submit(lambda _tx: None)
 
     def _run_deferred(self) -> None:
