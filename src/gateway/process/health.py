@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 HEALTH_PROBE_SECONDS: Final = 1.0
+STORE_WRITE_SECONDS_BUCKETS: Final = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+)  # fmt: skip
 TURN_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -43,6 +46,11 @@ class GatewayMetrics:
             "hermes_turn_seconds",
             "Seconds from claiming a message to its reply.",
             TURN_SECONDS_BUCKETS,
+        )
+        self.store_write_seconds = self.registry.histogram(
+            "hermes_store_write_seconds",
+            "Seconds until a write to the history is on disk.",
+            STORE_WRITE_SECONDS_BUCKETS,
         )
 
 

@@ -106,6 +106,7 @@ class GatewayService:
         self._db = db
         self._routes = routes
         self.metrics = GatewayMetrics()
+        db.engine.on_write = self.metrics.store_write_seconds.observe
         # Other nodes may connect to the same accounts.
         self.supervisor = Supervisor()
         is_alone = db.engine.database.is_file
