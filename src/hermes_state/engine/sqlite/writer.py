@@ -10,8 +10,8 @@ quarter of a second.
 The thread that finds the writer free becomes the leader and runs all waiting jobs. When its own
 job is on disk, a dedicated thread leads on, so that a thread does not work for others as long
 as they write. The main thread never leads, because signal handlers run there between any two
-bytecodes; it passes its job to the dedicated thread. So a signal handler that writes, or Ctrl-C during a
-write, can neither deadlock nor break a transaction.
+bytecodes; it passes its job to the dedicated thread. So a signal handler that writes, or Ctrl-C
+during a write, can neither deadlock nor break a transaction.
 """
 
 from __future__ import annotations
