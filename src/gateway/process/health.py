@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from gateway.process.live_facts import process_problems
+from gateway.process.live_facts import crash_problems, process_problems
 from hermes_core.metrics import CONTENT_TYPE, MetricsRegistry
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class HealthEndpoints:
     async def _health(self, _request: Request) -> Response:
         """Whether the process works: the store is writable, the disk has room, no turn hangs."""
         facts = await self._facts.collect(HEALTH_PROBE_SECONDS)
-        found = process_problems(facts)
+        found, left = process_problems(facts), crash_problems(facts)
         return JSONResponse(
             {
-                "status": "failing" if found else "ok",
-                "problems": found,
+                "status": "failing" if found else "degraded" if left else "ok",
+                "problems": [*found, *left],
                 "waiting_chats": facts.get("waiting_chats"),
             },
             status_code=503 if found else 200,

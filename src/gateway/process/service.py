@@ -193,6 +193,7 @@ class GatewayService:
             has_other_nodes=not db.engine.database.is_file,
             max_attempts=attempts,
         )
+        self.facts.count_suspects = lambda: self.inbox_workers.suspects
         self.receiver = MessageReceiver(
             db,
             self._access,
