@@ -89,7 +89,7 @@ class ScheduledJob(NamedTuple):
     def of_row(cls, row: tuple[Any, ...]) -> ScheduledJob:
         """The job of a row with the columns JOB_COLUMNS."""
         job = cls._make(row)
-        target = read_object(row[9]) or None
+        target = read_object(row[9]) if row[9] else None
         return job._replace(
             target=target, requester=read_object(row[10]), is_held=bool(job.is_held)
         )
