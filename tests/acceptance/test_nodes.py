@@ -549,7 +549,7 @@ async def test_busy_machines_ask_the_model_once_for_each_message(
     await telegram.wait_until_answered()
     conflicts = sum(log_of(node).count("could not serialize") for node in telegram.nodes)
     figures(
-        "busy machines",
+        f"{machines} busy machines",
         machines=machines,
         messages=sum(map(len, telegram.sent.values())),
         chats=BUSY_CHATS,
