@@ -24,6 +24,8 @@ CONTENT: Final = "a line of what a tool said \n" * 146
 BLOCKS: Final = 300
 BLOCK_ROWS: Final = 8
 THREADS: Final = 8
+BUSY_THREADS: Final = (8, 20)  # of the longest append
+BUSY_ROWS: Final = 400  # per thread
 MAX_ROWS: Final = 20_000
 PRAGMAS: Final = (
     "journal_mode", "synchronous", "foreign_keys", "cache_size", "journal_size_limit",
@@ -53,10 +55,13 @@ def measure(context: BenchmarkContext) -> list[Figure]:
                 worker = pool.submit(_in_blocks, writers, blocks).result()
             main = _in_blocks(writers, blocks)
             concurrent = _concurrent_appends(writers, blocks * BLOCK_ROWS // THREADS)
+            longest = [_longest_append(path, count, context.rounds(BUSY_ROWS))
+                       for count in BUSY_THREADS]  # fmt: skip
         return [
             *_figures("append 4 KB, worker thread", worker, limit=1.5),
             *_figures("append 4 KB, main thread", main),
             concurrent,
+            *longest,
         ]
 
 
@@ -146,3 +151,24 @@ def _concurrent_appends(writers: Writers, rows: int) -> Figure:
     store_ms = (time.perf_counter() - started) * 1000 / (rows * THREADS)
     sqlite_ms = median([_milliseconds(writers.sqlite) for _ in range(rows)])
     return Figure(f"append 4 KB, per row of {THREADS} threads", store_ms, "ms", sqlite_ms)
+
+
+def _longest_append(path: Path, count: int, rows: int) -> Figure:
+    """The longest of the appends of busy threads, compared with their 99th percentile."""
+    times: list[float] = []
+
+    def run() -> None:
+        own = [
+            _milliseconds(lambda: store.append_message(session, "tool", "x")) for _ in range(rows)
+        ]
+        times.extend(own)
+
+    with SessionDB(path) as store:
+        session = store.create_session(f"busy {count}", "cli")
+        threads = [threading.Thread(target=run) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    high = percentile(times, 0.99)
+    return Figure(f"longest append of {count} threads, to p99", max(times), "ms", high, 5, "ratio")

@@ -118,6 +118,7 @@ class RuntimeFacts(TypedDict, total=False):
     oldest_waiting_seconds: float
     oldest_claimed_seconds: float
     failed_messages: int
+    suspect_messages: int
 
 
 class RuntimeFields(RuntimeFacts, total=False):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from acceptance.campaign import wait_until
+from gateway import status
 from gateway.platforms.local import socket_path
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import LocalChatClient
@@ -18,10 +22,15 @@ from support.gateway_process import GatewayProcess
 from support.gateways import conversation_texts
 from support.model_servers import configured_models
 from support.plugin_folders import make_plugin
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from hermes_agent.providers.scripted import ModelScript, ScriptStep
+    from hermes_core.json_values import JsonObject
+    from support.command_line import Hermes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -99,6 +108,52 @@ async def test_messages_that_only_happen_to_be_in_flight_are_answered_after_many
     assert all(texts == ["one two three four five six seven"] for texts in replies().values())
     gateway.stop()
     figures("crashes with bystanders", chats=len(chats), kills=3, given_up=0)
+
+
+class HangingModel(ScriptServer):
+    """A model that does not answer prompts which contain "hang" before it is released."""
+
+    def __init__(self, script: ModelScript) -> None:
+        super().__init__(script)
+        self.released = threading.Event()
+
+    def next_step(self, body: JsonObject) -> tuple[int, ScriptStep]:
+        if "hang" in json.dumps(body["messages"]):
+            self.released.wait(PATIENCE_SECONDS)
+        return super().next_step(body)
+
+
+def health() -> dict[str, Any]:
+    url = (status.read_runtime_status() or {})["http_url"]
+    with urllib.request.urlopen(f"{url}/healthz") as response:  # noqa: S310 - loopback
+        return dict(json.load(response))
+
+
+async def test_after_crashes_suspects_run_one_at_a_time_and_everybody_else_is_answered(
+    gateway: GatewayProcess, answering: Callable[..., Any], hermes: Hermes
+) -> None:
+    model = answering("[" + ", ".join(["{say: fine}"] * 60) + "]", HangingModel)
+    start(gateway)
+    suspects = ["s1", "s2", "s3"]
+    async with LocalChatClient(socket_path()) as chat:
+        for name in suspects:
+            await chat.send("hang", f"{name}-1", name)
+    for _ in range(3):  # `gateway.attempts`
+        wait_until(lambda: claimed() == len(suspects), "all turns")
+        gateway.kill()
+        start(gateway)
+    wait_until(lambda: claimed() > 0, "a suspect")
+    async with LocalChatClient(socket_path()) as chat:
+        for number in range(BYSTANDERS):
+            await chat.send("hello", f"c{number}-1", f"c{number}")
+        wait_until(lambda: len(replies()) == BYSTANDERS, "the others")
+    assert health()["status"] == "degraded"
+    assert "that may have caused crashes" in health()["problems"][0]
+    wait_until(lambda: "may have caused" in hermes("gateway", "status").out, "the status")
+    model.released.set()
+    wait_until(lambda: len(replies()) == len(suspects) + BYSTANDERS, "the suspects")
+    wait_until(lambda: not health()["problems"], "the end of the phase")
+    gateway.stop()
 
 
 async def test_a_message_that_ends_the_process_is_given_up_and_the_others_are_answered(

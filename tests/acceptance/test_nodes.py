@@ -8,6 +8,7 @@ import json
 import random
 import re
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
+    from hermes_agent.providers.scripted_server import ScriptServer
     from support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -36,7 +38,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 NODE_TIMEOUT_SECONDS = 5  # a loaded machine may not run a process for 3 seconds
 MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 CHATS, MESSAGES = size(6, 50), size(48, 2000)
-KILLS, FREEZES = size(3, 60), size(1, 10)
+KILLS, FREEZES = size(3, 60), size(1, 12)
+BUSY_CHATS, BUSY_MESSAGES = size(12, 40), size(3, 50)  # per chat
 OUTAGE_SECONDS, MAX_OUTAGE_LINES = 6, 3
 MAX_TURNS = 4  # per machine
 SLOW_ANSWERS = str([{"say": "word " * 300, "pause": 1}] * (MAX_TURNS + 2))
@@ -88,6 +91,11 @@ async def start_two(nodes: Callable[..., list[Node]]) -> list[Node]:
     return [first, second]
 
 
+def count_rows(table: str) -> int:
+    with SessionDB(is_recovering=False) as db:
+        return int(db.engine.read(lambda r: r.value(f"SELECT count(*) FROM {table}")))
+
+
 def session_of(text: str) -> str:
     with SessionDB(is_recovering=False) as db:
         sql = "SELECT session_id FROM messages WHERE role = 'user' AND content = ?"
@@ -126,6 +134,61 @@ async def test_a_frozen_gateway_that_wakes_gives_up_what_was_taken_over(
         assert await chat.wait_for(1)
     assert await asyncio.to_thread(second.gateway.stop) == 0
     await async_wait_until(first.is_connected)
+
+
+def history_of(text: str) -> list[tuple[str, str]]:
+    """Role and content of the conversation that starts with a prompt."""
+    session_id = session_of(text)
+    with SessionDB(is_recovering=False) as db:
+        return [
+            (str(row["role"]), str(row["content"]).strip()) for row in db.get_messages(session_id)
+        ]
+
+
+def boundaries_of(text: str) -> list[tuple[str, str]]:
+    session_id = session_of(text)
+    sql = "SELECT kind, reason FROM hermes_boundary WHERE session_id = ? ORDER BY sequence"
+    with SessionDB(is_recovering=False) as db:
+        return db.engine.read(lambda reader: reader.rows(sql, (session_id,)))
+
+
+def is_registered(name: str) -> bool:
+    with SessionDB(is_recovering=False) as db:
+        return any(process.name == name for process in db.nodes.all())
+
+
+def log_of(node: Node) -> str:
+    return (node.home / "logs" / "gateway.jsonl").read_text("utf-8")
+
+
+async def test_the_history_after_a_freeze_is_that_of_a_machine_that_never_froze(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+) -> None:
+    slow = {"say": "late " * 40, "pause": 0.25}  # streamed before, during and after the freeze
+    answering(str([slow, {"say": "one"}, {"say": "two"}, {"say": "three"}]))
+    first, second = await start_two(nodes)
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("first", "m1")
+        await async_wait_until(lambda: count_rows("hermes_draft") > 0)
+        first.freeze()
+    await async_wait_until(second.is_connected)
+    async with LocalChatClient(second.socket) as chat:
+        await async_wait_until(lambda: len(history_of("first")) == 2)
+        await chat.send("second", "m2")
+        await async_wait_until(lambda: len(history_of("first")) == 4)
+        first.wake()
+        await async_wait_until(lambda: "taken over" in log_of(first))
+        await chat.send("third", "m3")
+        await async_wait_until(lambda: len(history_of("first")) == 6)
+    before = boundaries_of("first")
+    first.gateway.kill()
+    await async_wait_until(lambda: not is_registered("first"))
+    user = [("user", text) for text in ("first", "second", "third")]
+    answers = [("assistant", text) for text in ("one", "two", "three")]
+    pairs = zip(user, answers, strict=True)
+    assert history_of("first") == list(itertools.chain.from_iterable(pairs))
+    assert boundaries_of("first") == before
+    assert count_rows("hermes_draft") == 0
 
 
 async def test_a_gateway_with_other_settings_does_not_join(
@@ -257,8 +320,11 @@ async def test_an_outage_of_the_server_is_logged_without_tracebacks(
 class TelegramNodes:
     """Machines that share the account of a bot, and the users who write to it."""
 
-    def __init__(self, server: telegram_server.TelegramServer, nodes: list[Node]) -> None:
+    def __init__(
+        self, server: telegram_server.TelegramServer, nodes: list[Node], model: ScriptServer
+    ) -> None:
         self.server = server
+        self.model = model
         self.nodes = nodes
         self.sent: dict[int, list[str]] = {}
 
@@ -292,6 +358,27 @@ class TelegramNodes:
                 found[chat] = MESSAGE_NAME.findall("\n".join(texts))
         return found
 
+    def asked_again(self) -> list[str]:
+        """The names of the messages that the model was asked to answer more than once."""
+        prompts = [request["messages"][-1] for request in self.model.requests]
+        texts = [str(prompt["content"]) for prompt in prompts if prompt["role"] == "user"]
+        names = Counter(name for text in texts for name in MESSAGE_NAME.findall(text))
+        return sorted(name for name, count in names.items() if count > 1)
+
+    def disordered(self) -> list[int]:
+        """The chats whose history is not that of a machine without faults: prompt, answer, …"""
+        result = []
+        with SessionDB(is_recovering=False) as db:
+            for chat in self.sent:
+                (row,) = db.list_sessions_rich(
+                    limit=-1, session_key=f"agent:main:telegram:dm:{chat}"
+                )
+                roles = [message["role"] for message in db.get_messages(row["id"])]
+                is_open = (db.get_session(row["id"]) or {})["ended_at"] is None
+                if roles != ["user", "assistant"] * (len(roles) // 2) or not is_open:
+                    result.append(chat)
+        return result
+
     async def wait_until_answered(self) -> None:
         async with asyncio.timeout(600):
             while not await asyncio.to_thread(self.is_answered):  # noqa: ASYNC110 - by processes
@@ -308,7 +395,7 @@ async def telegram(
     answering: Callable[[str], Any],
     nodes: Callable[..., list[Node]],
 ) -> AsyncIterator[TelegramNodes]:
-    answering(getattr(request, "param", "[]"))
+    model = answering(getattr(request, "param", "[]"))
     async with telegram_server.TelegramServer() as server:
         path = hermes_home / "config.yaml"
         options = {"enabled": True, "base_url": server.base_url, "poll_seconds": 1}
@@ -316,7 +403,7 @@ async def telegram(
             f"{path.read_text()}platforms: {json.dumps({'telegram': options})}\n"
             f"gateway: {{attempts: 1000, max_concurrent_sessions: {MAX_TURNS}}}\n"
         )
-        yield TelegramNodes(server, nodes("one", "two", "three", platform="telegram"))
+        yield TelegramNodes(server, nodes("one", "two", "three", platform="telegram"), model)
 
 
 def handling_processes(chats: list[int]) -> dict[int, tuple[str, int]]:
@@ -427,9 +514,48 @@ async def test_machines_that_die_and_freeze_lose_nothing_and_handle_nothing_twic
         lost=sum(len(set(sent) - set(prompts[chat])) for chat, sent in telegram.sent.items()),
         handled_twice=handled_twice,
         replies_sent_again=repeated,
+        histories_out_of_order=len(telegram.disordered()),
+        asked_again=len(telegram.asked_again()),
         processes_with_turns=workers,
         take_overs=len(take_overs),
         take_over_seconds_highest=percentile(take_overs, 1.0),
     )
     assert prompts == telegram.sent  # every message once, in order
+    assert telegram.disordered() == []
     assert workers > 1 or not take_overs
+
+
+async def chat_with(setup: TelegramNodes, chat: int) -> None:
+    """Write to a chat, each message after the answer to the one before it."""
+    for number in range(BUSY_MESSAGES):
+        await setup.send(chat, f"c{chat}-m{number}")
+        await async_wait_until(lambda number=number: len(setup.answers(chat)) > number)
+
+
+@pytest.mark.parametrize("machines", [2, 3])
+async def test_busy_machines_ask_the_model_once_for_each_message(
+    telegram: TelegramNodes, figures: Callable[..., None], machines: int
+) -> None:
+    telegram.nodes = telegram.nodes[:machines]
+    for node in telegram.nodes:
+        config = node.home / "config.yaml"
+        config.write_text(config.read_text().replace(f"sessions: {MAX_TURNS}", "sessions: 32"))
+        telegram.start(node)
+    await async_wait_until(lambda: all(node.is_up() for node in telegram.nodes))
+    await chat_with(telegram, 10)
+    with SessionDB(is_recovering=False) as db:  # small tables, whose size the server knows
+        db.engine.write(lambda tx: tx.update_planner())
+    await asyncio.gather(*[chat_with(telegram, chat) for chat in range(11, 11 + BUSY_CHATS)])
+    await telegram.wait_until_answered()
+    conflicts = sum(log_of(node).count("could not serialize") for node in telegram.nodes)
+    figures(
+        f"{machines} busy machines",
+        machines=machines,
+        messages=sum(map(len, telegram.sent.values())),
+        chats=BUSY_CHATS,
+        asked_again=len(telegram.asked_again()),
+        failed_by_conflicts=conflicts,
+    )
+    assert telegram.asked_again() == []
+    assert telegram.disordered() == []
+    assert conflicts == 0

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ from support.model_servers import model_servers
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hermes_state import SessionDB
     from support.command_line import Hermes
 
@@ -72,6 +75,103 @@ def test_the_example_of_the_guide_works_and_a_broken_one_affects_no_other(
             assert (folder / "q1.taken").exists()
         finally:
             gateway.stop()
+
+
+OWN_TASK_CODE = """
+import asyncio
+from pathlib import Path
+
+from gateway.platforms.base import Abilities, MessageEvent, SendResult
+from gateway.platforms.names import Platform
+from gateway.routing.sources import SessionSource
+
+
+class FolderAdapter:
+    abilities = Abilities(idempotent=True)
+    account = "folder"
+
+    def __init__(self, context):
+        self._folder = Path(context.config.extra["folder"])
+
+    async def connect(self, receive):
+        self._task = asyncio.create_task(self._poll(receive))
+
+    async def disconnect(self):
+        self._task.cancel()
+
+    async def _poll(self, receive):
+        while True:
+            for path in sorted(self._folder.glob("*.question")):
+                source = SessionSource(Platform("folder"), path.stem, user_id=path.owner())
+                await receive(MessageEvent(path.read_text(), source=source, message_id=path.stem))
+                path.rename(path.with_suffix(".taken"))
+            await asyncio.sleep(0.2)
+
+    async def send(self, outgoing):
+        (self._folder / f"{outgoing.chat_id}.answer").write_text(outgoing.text)
+        return SendResult(True, message_id=outgoing.key)
+
+
+def register(ctx):
+    ctx.register_platform("folder", FolderAdapter, label="a folder")
+"""
+
+
+@contextmanager
+def folder_gateway(home: Path, folder: Path, code: str) -> Iterator[GatewayProcess]:
+    """A gateway with a platform that answers files in a folder."""
+    make_plugin(home, "folders", code)
+    folder.mkdir()
+    gateway = GatewayProcess()
+    with model_servers() as start:
+        server = start("[{say: Hello.}, {say: Hello.}]")
+        options = {"enabled": True, "folder": str(folder), "allowed_users": [getpass.getuser()]}
+        config = {
+            "plugins": {"enabled": ["folders"]},
+            "llm": {"api": "openai", "base_url": server.base_url, "model": "scripted"},
+            "platforms": {"folder": options},
+        }
+        (home / "config.yaml").write_text(json.dumps(config))
+        gateway.start()
+        try:
+            wait_until(gateway.is_up, "the gateway")
+            yield gateway
+        finally:
+            gateway.stop()
+
+
+def ask(folder: Path, name: str, content: bytes) -> None:
+    """Add a question to a folder, complete at once."""
+    (folder / f"{name}.new").write_bytes(content)
+    (folder / f"{name}.new").rename(folder / f"{name}.question")
+
+
+def test_the_example_of_the_guide_sets_bad_input_aside_and_listens_on(
+    hermes_home: Path, tmp_path: Path, hermes: Hermes
+) -> None:
+    folder = tmp_path / "questions"
+    with folder_gateway(hermes_home, folder, CODE_BLOCK.findall(GUIDE.read_text())[0]):
+        ask(folder, "q1", b"not UTF-8: \xff")
+        ask(folder, "q2", b"hello")
+        wait_until((folder / "q2.answer").exists, "the answer")
+        quarantine = hermes("gateway", "quarantine").out
+        assert "UnicodeDecodeError" in quarantine
+
+
+def test_the_task_of_an_adapter_that_dies_is_reported_and_its_listener_restarted(
+    hermes_home: Path, tmp_path: Path, hermes: Hermes
+) -> None:
+    folder = tmp_path / "questions"
+    with folder_gateway(hermes_home, folder, OWN_TASK_CODE):
+        ask(folder, "q1", b"hello")
+        wait_until((folder / "q1.answer").exists, "the answer")
+        ask(folder, "q2", b"not UTF-8: \xff")
+        wait_until(
+            lambda: "UnicodeDecodeError" in hermes("gateway", "status").out, "the reason in status"
+        )
+        (folder / "q2.question").unlink()
+        ask(folder, "q3", b"hello again")
+        wait_until((folder / "q3.answer").exists, "the next answer")
 
 
 def test_the_guide_quotes_the_plugin_as_it_is() -> None:

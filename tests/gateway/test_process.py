@@ -84,6 +84,7 @@ async def test_watchers_see_the_progress(
     assert 'hermes_messages_received_total{platform="local"} 1.0' in metrics
     assert 'hermes_platform_connected{platform="local"} 1.0' in metrics
     assert "hermes_turn_seconds_count 1.0" in metrics
+    assert "hermes_store_write_seconds_count" in metrics
     assert get("/elsewhere")[0] == 404
 
 

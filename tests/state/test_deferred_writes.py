@@ -12,7 +12,7 @@ from hermes_state import SessionDB
 from hermes_state.engine.sqlite import writer
 from hermes_state.upkeep.meta import UPSERT_META
 from state.conftest import FILES_ONLY
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,39 @@ def test_several_deferred_writes_share_the_next_commit(db: SessionDB) -> None:
     db.set_meta("second", "x")
     assert db.engine.commits < before + 5  # one, and those of the work in the background
     assert db.get_meta("note 4") == "x"
+
+
+@pytest.mark.engines
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("has_own_write", [False, True])
+def test_what_another_thread_is_committing_is_waited_for(
+    db: SessionDB, has_own_write: bool
+) -> None:
+    is_writing, may_commit = threading.Event(), threading.Event()
+    seen: list[str | None] = []
+
+    def write_slowly(_tx: Tx) -> None:
+        is_writing.set()
+        may_commit.wait(PATIENCE_SECONDS)
+
+    def look() -> None:
+        if has_own_write:
+            db.set_meta("own", "x")
+        else:
+            db.engine.flush()
+        seen.append(db.get_meta("note"))
+
+    add_note(db, "note")
+    committing = threading.Thread(target=db.engine.write, args=(write_slowly,))
+    committing.start()
+    assert is_writing.wait(PATIENCE_SECONDS)
+    looking = threading.Thread(target=look)
+    looking.start()
+    looking.join(0.5)  # it waits, or has seen nothing
+    may_commit.set()
+    looking.join(PATIENCE_SECONDS)
+    committing.join(PATIENCE_SECONDS)
+    assert seen == ["x"]
 
 
 @pytest.mark.usefixtures("patient")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import LeaseLostError, LeaseTakenError
-from hermes_state.engine.process_identity import ProcessIdentity
+from hermes_state.engine.process_identity import ProcessIdentity, set_owner
+from hermes_state.upkeep.crash_recovery import release_process
 from support.identities import act_as
 
 if TYPE_CHECKING:
@@ -50,6 +51,50 @@ def test_an_expired_turn_is_taken_over_and_cannot_write(
     assert [m["content"] for m in db.get_messages(session)] == ["in time"]
 
 
+@pytest.mark.engines
+@pytest.mark.parametrize("how", ["expired", "released"])
+def test_the_draft_of_a_turn_that_was_taken_over_never_follows_the_next_answer(
+    db: SessionDB, open_store, session: str, clock: ManualClock, how: str
+) -> None:
+    frozen = open_store()
+    pretend_to_be(frozen)
+    draft = frozen.messages.draft(session, lease=frozen.leases.acquire(session, seconds=60))
+    draft.write("shown before the freeze")
+    draft.flush()
+    clock.advance(61)
+    if how == "released":  # by a machine that presumed it dead
+        db.engine.write(lambda tx: release_process(tx, "another", db.ids))
+        draft.write(", late")
+        draft.flush()
+    new = db.leases.acquire(session)
+    db.append_message(session, "assistant", "answer", lease=new)
+    db.leases.release(new)
+    draft.write(" and later")
+    draft.flush()
+    with pytest.raises(LeaseLostError):
+        draft.finish()
+    db.engine.write(lambda tx: release_process(tx, "another", db.ids))
+    contents = [message["content"] for message in db.get_messages(session)]
+    assert contents == ["shown before the freeze", "answer"]
+    assert db.get_session(session)["ended_at"] is None
+    assert db.engine.read(lambda r: r.rows("SELECT * FROM hermes_draft")) == []
+
+
+@pytest.mark.engines
+def test_a_dead_process_does_not_end_a_conversation_that_another_has_taken_over(
+    db: SessionDB, open_store, session: str, clock: ManualClock
+) -> None:
+    frozen = open_store()
+    pretend_to_be(frozen)
+    frozen.leases.acquire(session, seconds=60)
+    db.engine.write(lambda tx: set_owner(tx, session, "another"))
+    clock.advance(61)
+    new = db.leases.acquire(session)
+    db.engine.write(lambda tx: release_process(tx, "another", db.ids))
+    assert db.get_session(session)["ended_at"] is None
+    db.append_message(session, "assistant", "answer", lease=new)
+
+
 def test_a_heartbeat_renews_the_lease(db: SessionDB, session: str, clock: ManualClock) -> None:
     lease = db.leases.acquire(session, seconds=60)
     for _ in range(5):
@@ -74,8 +119,8 @@ def test_setting_the_clock_neither_ends_nor_extends_a_lease(
 def test_the_lease_of_a_dead_process_is_free(open_store, session: str) -> None:
     store = open_store()
     pretend_to_be(store, pid=2**22 + 1, birth="1")
-    store.leases.acquire(session)
-    assert open_store().leases.acquire(session).token == 2
+    old = store.leases.acquire(session)
+    assert open_store().leases.acquire(session).token > old.token
 
 
 def test_a_process_of_an_earlier_boot_is_dead(open_store, session: str) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from hermes_core.errors import LeaseLostError
 from hermes_state import SessionDB
+from hermes_state.engine.postgres.errors import PostgresError
 from hermes_state.engine.postgres.writer import BEGIN
 from hermes_state.engine.postgres.writer import _begin as begin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from hermes_state.engine.transaction import Tx
     from support.postgres import PostgresServer
 
 NOTE = "INSERT INTO state_meta (key, value) VALUES (?, ?)"
@@ -129,3 +133,59 @@ def test_marks_of_connections_that_are_long_gone_are_removed(db: SessionDB) -> N
         names = again.engine.read(lambda r: r.rows("SELECT connection_id FROM hermes_commit"))
     assert "recent" in {name for (name,) in names}
     assert "old" not in {name for (name,) in names}
+
+
+LEASE_PLAN = "EXPLAIN SELECT token FROM hermes_lease WHERE session_id = ?"
+SMALL_BUDGET_SECONDS = 0.05
+
+
+def test_no_write_locks_a_small_table_by_reading_all_of_it(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    lease = db.leases.acquire("s")
+    db.engine.write(lambda tx: tx.update_planner())
+
+    def read_plan(tx: Tx) -> str:
+        return "\n".join(str(row[0]) for row in tx.rows(LEASE_PLAN, ("s",)))
+
+    for _ in range(10):  # a prepared statement gets a plan for all parameters meanwhile
+        assert "Seq Scan" in db.engine.read(read_plan)  # type: ignore[arg-type]
+        assert "Seq Scan" not in db.engine.write(read_plan)
+        assert "Seq Scan" not in db.engine.write(read_plan, is_conditional=True)
+    db.leases.release(lease)
+
+
+def fail_first(*failures: psycopg.Error | float) -> Callable[[Tx], None]:
+    """Work that waits and fails as given, then succeeds."""
+    left = list(failures)
+
+    def work(_tx: Tx) -> None:
+        while left:
+            failure = left.pop(0)
+            if isinstance(failure, psycopg.Error):
+                raise PostgresError(failure)
+            time.sleep(failure)
+
+    return work
+
+
+@pytest.fixture
+def impatient(db: SessionDB) -> None:
+    db.engine.writer()._busy_seconds = SMALL_BUDGET_SECONDS  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_conflict_after_a_long_reconnection_is_repeated(db: SessionDB) -> None:
+    conflict = psycopg.errors.SerializationFailure("a conflict")
+    lost = psycopg.OperationalError("the connection is lost")
+    db.engine.write(fail_first(lost, 2 * SMALL_BUDGET_SECONDS, conflict, conflict))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_answer_is_stored_when_a_long_conflict_is_over(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    lease = db.leases.acquire("s")
+    draft = db.messages.draft("s", lease=lease)
+    draft.write("finished and paid for")
+    conflict = psycopg.errors.SerializationFailure("a conflict")
+    draft.finish(also=[fail_first(*[conflict, 2 * SMALL_BUDGET_SECONDS] * 20)])
+    assert [message["content"] for message in db.get_messages("s")] == ["finished and paid for"]

@@ -17,7 +17,7 @@ from hermes_core.errors import HermesError, StoreError
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite import transaction
 from hermes_state.engine.sqlite.driver import sqlite3
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -286,3 +286,30 @@ def test_a_long_read_does_not_block_writers(store: SessionDB, hermes_home: Path)
         cursor = other.execute("SELECT * FROM messages")
         cursor.fetchone()
         assert store.append_message("s", "user", "meanwhile") > 0
+
+
+def test_a_thread_returns_when_its_own_write_is_on_disk_however_many_others_write(
+    store: SessionDB,
+) -> None:
+    queue = store.engine.writer()._queue
+    is_leading, has_returned = threading.Event(), threading.Event()
+    outcomes: list[bool] = []
+
+    def wait_for_another(_tx) -> None:
+        is_leading.set()
+        wait_until(lambda: queue)
+
+    def lead() -> None:
+        store.engine.write(wait_for_another)
+        has_returned.set()
+
+    def follow() -> None:
+        outcomes.append(store.engine.write(lambda _tx: has_returned.wait(10)))
+
+    threads = [threading.Thread(target=lead), threading.Thread(target=follow)]
+    for thread in threads:
+        thread.start()
+        assert is_leading.wait(PATIENCE_SECONDS)
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+    assert outcomes == [True]

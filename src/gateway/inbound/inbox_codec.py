@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.platforms.base import MessageEvent, MessageType
@@ -9,8 +10,13 @@ from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from hermes_state.delivery.nodes import BoundMessage
+    from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import MessagePayload
 
+log = logging.getLogger(__name__)
+
+UNREADABLE: Final = "unreadable message"
 PLAIN_FIELDS: Final = (
     "text", "message_id", "platform_update_id", "media_urls", "media_types", "media_names",
     "reply_to_message_id", "reply_to_text", "is_edit", "group_id", "is_addressed",
@@ -47,6 +53,8 @@ def encode(event: MessageEvent) -> MessagePayload:
 
 def decode(payload: MessagePayload) -> MessageEvent:
     """The event of a payload."""
+    if not isinstance(payload["text"], str):
+        raise TypeError("the text of a message is a string")
     fields: dict[str, Any] = {name: payload[name] for name in PLAIN_FIELDS if name in payload}
     point = payload.get("continues")
     return MessageEvent(
@@ -55,6 +63,15 @@ def decode(payload: MessagePayload) -> MessageEvent:
         message_type=MessageType(payload.get("type", "text")),
         source=SessionSource.from_dict(payload["source"]),
     )
+
+
+def decode_row(row: IncomingMessage | BoundMessage) -> MessageEvent | None:
+    """The event of a row; None if it is unreadable, e.g. damaged or of a newer release."""
+    try:
+        return decode(row.payload)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        log.error("message %s is unreadable: %s: %s", row.inbox_id, type(error).__name__, error)
+        return None
 
 
 def message_uid(inbox_id: int) -> str:

@@ -7,6 +7,7 @@ import functools
 import logging
 import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +26,8 @@ log = logging.getLogger(__name__)
 MAX_CONCURRENT_TURNS: Final = 32
 OWNER_TURNS: Final = 4  # more, so that the turns of others cannot keep the owner waiting
 COMMAND_TURNS: Final = 4  # more, so that long turns cannot keep commands waiting
-ALONE_SECONDS: Final = 120.0  # that a message which may be the cause of crashes runs alone
+SUSPECT_SECONDS: Final = 120.0  # that no other suspect starts beside a running one
+SUSPECT_PHASE_SECONDS: Final = 600.0  # that suspects wait for each other in total
 POLL_SECONDS: Final = 1.0
 # Of messages that arrive here: further ones are left to nodes with fewer turns.
 MAX_OWN_TURNS: Final = 4
@@ -36,8 +38,8 @@ OFFER_SECONDS: Final = 0.05
 class InboxWorkers:
     """The claim loop and its thread pool.
 
-    A message that was interrupted as often as allowed, together with others, runs alone before
-    it is given up: the others wait meanwhile.
+    A message that was interrupted as often as allowed, together with others, is a suspect: it runs
+    beside ordinary messages, but not beside other suspects, so that a crash is its own.
     """
 
     def __init__(
@@ -53,8 +55,9 @@ class InboxWorkers:
     ) -> None:
         self._db = db
         self._max_attempts = max_attempts
-        self._alone: tuple[IncomingMessage, bool] | None = None  # waits until it is alone
-        self._alone_until = float("-inf")
+        self._suspects: deque[tuple[IncomingMessage, bool]] = deque()  # claimed, not started
+        self._running_suspects: dict[int, float] = {}  # their start, by inbox ID
+        self._suspects_since = float("-inf")
         self._handle = handle
         self._offer = offer  # gets messages that arrive during a turn of their chat
         self._offered: set[int] = set()
@@ -97,7 +100,7 @@ class InboxWorkers:
         max_turns = min(self._max_turns, MAX_OWN_TURNS) if self.has_other_nodes else self._max_turns
         room = max_turns + (OWNER_TURNS if is_owners else 0)
         is_running = self._loop is not None and not self._is_stopping
-        return is_running and not self._is_alone and self._take_place(room)
+        return is_running and self._take_place(room)
 
     def _take_place(self, room: int) -> bool:
         with self._reserve_lock:
@@ -152,7 +155,7 @@ class InboxWorkers:
             if self._tasks and (self._must_offer or self.has_other_nodes):
                 offer = Step("offer messages to running turns", self._offer_waiting)
                 await asyncio.to_thread(attempt, offer)
-            self._start_alone()
+            self._start_suspects()
             claimed = await self._claim()
             if claimed is None:
                 await self._wait()
@@ -160,35 +163,44 @@ class InboxWorkers:
                     await asyncio.sleep(YIELD_SECONDS)  # a node with fewer turns comes first
                 continue
             row, is_owners = claimed
-            if self._must_run_alone(row):
-                self._alone = (row, is_owners)
-                self._alone_until = time.monotonic() + ALONE_SECONDS
+            if self._is_suspect(row):
+                self._suspects.append((row, is_owners))
             else:
                 self.start(row, is_owners=is_owners)
 
     # Messages that may be the cause of crashes
 
-    def _must_run_alone(self, row: IncomingMessage) -> bool:
+    @property
+    def suspects(self) -> int:
+        """Number of messages that may be the cause of crashes and are not answered yet."""
+        return len(self._suspects) + len(self._running_suspects)
+
+    def _is_suspect(self, row: IncomingMessage) -> bool:
         """Whether a message was interrupted so often that it may be the cause."""
         return row.crashes >= self._max_attempts
 
-    @property
-    def _is_alone(self) -> bool:
-        """Whether a message runs alone, or waits for that."""
-        return self._alone is not None or time.monotonic() < self._alone_until
+    def _start_suspects(self) -> None:
+        """Start the next suspect if none runs; all of them when this has lasted too long.
 
-    def _start_alone(self) -> None:
-        """Start the message that waits until it is alone, also if others do not end."""
-        if self._alone is None or (self._turns and time.monotonic() < self._alone_until):
-            return
-        (row, is_owners), self._alone = self._alone, None
-        log.warning("message %s runs alone after %d crashes", row.inbox_id, row.crashes)
-        self._alone_until = time.monotonic() + ALONE_SECONDS
-        self.start(row, is_owners=is_owners).add_done_callback(self._end_alone)
-
-    def _end_alone(self, _task: asyncio.Task[None]) -> None:
-        self._alone_until = float("-inf")
-        self._wake.set()
+        One that has run for SUSPECT_SECONDS is not the cause.
+        """
+        now = time.monotonic()
+        if not self.suspects:
+            self._suspects_since = now
+        is_over = now - self._suspects_since >= SUSPECT_PHASE_SECONDS
+        while self._suspects:
+            is_one_tested = any(
+                now - started < SUSPECT_SECONDS for started in self._running_suspects.values()
+            )
+            if is_one_tested and not is_over:
+                return
+            row, is_owners = self._suspects.popleft()
+            log.warning("message %s runs as a suspect after %d crashes", row.inbox_id, row.crashes)
+            self._running_suspects[row.inbox_id] = now
+            task = self.start(row, is_owners=is_owners)
+            task.add_done_callback(
+                lambda _task, inbox_id=row.inbox_id: self._running_suspects.pop(inbox_id)  # type: ignore[misc]
+            )
 
     # Claims
 
@@ -214,9 +226,6 @@ class InboxWorkers:
 
     async def _claim(self) -> tuple[IncomingMessage, bool] | None:
         """Claim the next message, those of the owner first; and whether it is one of them."""
-        if self._is_alone:
-            await self._claim_commands()
-            return None
         while self._owners_keys and self._turns < self._max_turns + OWNER_TURNS:
             key = next(iter(self._owners_keys))
             del self._owners_keys[key]
@@ -277,24 +286,38 @@ class InboxWorkers:
 
     def _handle_isolated(self, row: IncomingMessage) -> None:
         inbox_id = row.inbox_id
-        failure = attempt(Step(f"handle message {inbox_id}", lambda: self._handle(row)))
+        failure = attempt(Step(f"handle message {inbox_id}", lambda: self._handle_marked(row)))
         if failure is None:
             return
         # A failure of the store does not count as an attempt.
         is_attempt = not store_retry.is_store_failure(failure.error)
         time.sleep(store_retry.RETRY_SECONDS)
+        # A message is given up with a reply; one that fails even so is quarantined.
+        is_hopeless = is_attempt and row.attempts > self._max_attempts
+        error = f"{type(failure.error).__name__}: {failure.error}" if is_hopeless else ""
         store_retry.write_until_stopped(
-            lambda: self._db.inbox.requeue(row, is_attempt=is_attempt),
+            lambda: self._db.inbox.requeue(row, is_attempt=is_attempt, error=error),
             "inbox release",
             lambda: self._is_closed,
         )
+
+    def _handle_marked(self, row: IncomingMessage) -> None:
+        """Handle a message; if the process ends meanwhile, a suspect is held responsible."""
+        if not self._is_suspect(row):
+            self._handle(row)
+            return
+        self._db.inbox.mark_suspect(row.inbox_id)
+        try:
+            self._handle(row)
+        finally:
+            self._db.inbox.unmark_suspect(row.inbox_id)
 
     async def stop(self, seconds: float) -> bool:
         """Claim nothing more and wait for the messages in progress; whether all are done."""
         self._is_stopping = True
         self._wake.set()
-        if self._alone is not None:
-            (row, is_owners), self._alone = self._alone, None
+        while self._suspects:
+            row, is_owners = self._suspects.popleft()
             self.start(row, is_owners=is_owners)  # which releases it
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)

@@ -101,9 +101,9 @@ class MessageHandler:
 
     def handle(self, row: IncomingMessage) -> None:
         """Answer a claimed message; one that cannot be answered now is released."""
-        event = self._read(row)
+        event = inbox_codec.decode_row(row)
         if event is None:
-            self._db.inbox.settle(row.inbox_id, error="unreadable message")
+            self._db.inbox.settle(row.inbox_id, error=inbox_codec.UNREADABLE)
             return
         if event.internal and event.get_command() == DELETED_COMMAND:
             self._commands.mark_deleted(int(event.get_command_args()))
@@ -144,14 +144,6 @@ class MessageHandler:
         self._budgets.notify(user, exceeded, source.platform.value, target, MESSAGES_WAIT)
         log.info("message waits: %s", exceeded.reason, extra=log_fields(inbox_id=row.inbox_id))
 
-    def _read(self, row: IncomingMessage) -> MessageEvent | None:
-        """The event of a row; None if it is unreadable, e.g. from a platform that was removed."""
-        try:
-            return inbox_codec.decode(row.payload)
-        except (ValueError, KeyError, TypeError) as error:
-            log.error("message %s is unreadable: %s", row.inbox_id, error)
-            return None
-
     # Merging
 
     def _claim_merged(self, row: IncomingMessage) -> list[IncomingMessage]:
@@ -165,7 +157,7 @@ class MessageHandler:
         time.sleep(max(0.0, min(wait, row.received_at + wait - time.time())))
         last, merged = row.received_at, []
         for item in self._db.inbox.waiting_behind(row):
-            if self._read(item) is None or not self._is_part_of(item, row, last):
+            if inbox_codec.decode_row(item) is None or not self._is_part_of(item, row, last):
                 break  # later messages keep their order
             last = item.received_at
             merged.append(item)

@@ -192,8 +192,10 @@ class MessageReceiver:
 
     def offer_stored(self, row: IncomingMessage) -> None:
         """Offer a message that another node has stored to the running turn of its chat."""
-        event = inbox_codec.decode(row.payload)
-        if event.source is not None:
+        event = inbox_codec.decode_row(row)
+        if event is None:
+            self._workers.note_offered(row.inbox_id)  # it is quarantined after the turn
+        elif event.source is not None:
             self._offer(row.inbox_id, row.session_key, event, event.source)
 
     def _apply_edit(self, account: str, event: MessageEvent, source: SessionSource) -> str | None:
@@ -213,7 +215,7 @@ class MessageReceiver:
         if (before.payload.get("source") or {}).get("user_id") != source.user_id:
             event.is_edit = False  # a message is changed by its sender only
             return _edit_id(message_id, f"{source.user_id} {event.text}")
-        if before.payload["text"] == event.text:
+        if before.payload.get("text") == event.text:
             return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._is_turn_running(source)
         amended = inbox_codec.encode(event)
@@ -245,10 +247,12 @@ class MessageReceiver:
                 self._queue_mark(account, row)
 
     def _queue_mark(self, account: str, row: IncomingMessage) -> None:
-        origin = inbox_codec.decode(row.payload).source
+        original = inbox_codec.decode_row(row)
+        if original is None:
+            return
         event = MessageEvent(
             f"/{DELETED_COMMAND} {row.inbox_id}",
-            source=origin,
+            source=original.source,
             message_id=f"{DELETED_COMMAND}:{row.inbox_id}",
             internal=True,
         )

@@ -92,7 +92,14 @@ class OutboxSender:
                 continue
 
     async def _send(self, reply: StoredReply) -> None:
-        result = await self._try(reply)
+        result = await attempt_async(f"send on {self._platform}", self._try(reply))
+        if isinstance(result, Failure):  # a faulty adapter does not stop the sender
+            result = SendResult(
+                False,
+                error=f"{type(result.error).__name__}: {result.error}",
+                error_kind=ErrorKind.UNKNOWN,
+                may_have_arrived=True,
+            )
         self._on_attempt(self._platform, _outcome(result))
         if result.success:
             log.info("reply sent", extra=self._fields(reply, receipt=result.message_id))
@@ -143,16 +150,7 @@ class OutboxSender:
             reply.inbox_id,
             payload.get("problem", ""),
         )
-        request = self._send_or_edit(outgoing, payload.get("in_place_of"))
-        result = await attempt_async(f"send on {self._platform}", request)
-        if isinstance(result, Failure):  # a faulty adapter does not stop the sender
-            return SendResult(
-                False,
-                error=f"{type(result.error).__name__}: {result.error}",
-                error_kind=ErrorKind.UNKNOWN,
-                may_have_arrived=True,
-            )
-        return result
+        return await self._send_or_edit(outgoing, payload.get("in_place_of"))
 
     async def _fetch_file(self, payload: ReplyPayload) -> Path | None:
         """The file to send, if any; the adapter reports one that is missing."""

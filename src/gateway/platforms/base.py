@@ -226,6 +226,14 @@ class Adapter(Protocol):
 
 
 @runtime_checkable
+class Listens(Protocol):
+    """A platform whose loop the gateway runs; `connect` and `disconnect` are optional then."""
+
+    async def listen(self, receive: Receive) -> None:
+        """Pass each message to *receive*, until cancelled; called again after an error."""
+
+
+@runtime_checkable
 class Edits(Protocol):
     """A platform with `abilities.edit`."""
 

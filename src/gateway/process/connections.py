@@ -1,4 +1,7 @@
-"""Connects the platforms, each independently and with retries while it is down.
+"""Connects the platforms and supervises their listeners, each independently.
+
+An adapter that has `listen` is listened to by the gateway. One that starts a task of its own in
+`connect` is watched: if the task dies, the adapter is disconnected and connected again.
 
 A platform that rejects its configuration is not retried until the next start; `hermes gateway
 status` shows the reason.
@@ -9,16 +12,17 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from gateway.platforms.base import Listens
 from gateway.supervision import Supervisor
 from hermes_core.backoff import Backoff
-from hermes_core.errors import PlatformError, PlatformRefusedError
+from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from gateway.platforms.base import Adapter, MessageEvent
+    from gateway.platforms.base import Adapter, MessageEvent, Receive
     from gateway.process.platform_leases import PlatformLeases
     from gateway.status import RuntimePlatform
     from gateway.supervision import TaskRecord
@@ -51,6 +55,9 @@ class Connections:
         self.adapters: dict[str, Adapter] = {}
         self._account_keys: dict[str, str] = {}
         self._states: dict[str, RuntimePlatform] = {}
+        self._started: set[str] = set()
+        # The tasks that adapters start, by the task that runs their `connect`.
+        self._adapter_tasks: dict[asyncio.Task[Any] | None, list[asyncio.Task[Any]]] = {}
 
     @property
     def states(self) -> dict[str, RuntimePlatform]:
@@ -68,6 +75,7 @@ class Connections:
         self, adapters: Mapping[str, Adapter], account_keys: Mapping[str, str] | None = None
     ) -> None:
         """Start connecting all adapters."""
+        asyncio.get_running_loop().set_task_factory(self._create_task)
         self.adapters.update(adapters)
         self._account_keys.update(account_keys or {})
         for name, adapter in adapters.items():
@@ -108,10 +116,18 @@ class Connections:
         if self._leases is not None:
             standby = functools.partial(self._note_standby, name)
             await self._leases.acquire(name, self._account_keys.get(name, ""), standby)
+        if name in self._started:  # its listener has died
+            await self._disconnect(name, adapter)
+        self._started.add(name)
+        receive = functools.partial(self._forward, adapter)
         attempts = 0
         while True:
             try:
-                await adapter.connect(functools.partial(self._forward, adapter))
+                tasks = await self._open(adapter, receive)
+                log.info("%s connected: account %s", name, adapter.account)
+                self._note(name, "connected")
+                attempts = 0
+                await _listen(adapter, receive, tasks)
             except PlatformRefusedError as error:
                 self.refuse(name, str(error))
                 return
@@ -120,12 +136,29 @@ class Connections:
                 pause = self._backoff.delay(attempts)
                 log.warning("%s is down: %s; retrying in %g s", name, error, pause)
                 self._note(name, "down", str(error))
-                await adapter.disconnect()
+                await self._disconnect(name, adapter)
                 await asyncio.sleep(pause)
             else:
-                log.info("%s connected: account %s", name, adapter.account)
-                self._note(name, "connected")
                 return
+
+    async def _open(self, adapter: Adapter, receive: Receive) -> list[asyncio.Task[Any]]:
+        """Connect; the tasks that the adapter has started and that are running."""
+        if not hasattr(adapter, "connect"):
+            return []
+        tasks = self._adapter_tasks[asyncio.current_task()] = []
+        try:
+            await adapter.connect(receive)
+        finally:
+            del self._adapter_tasks[asyncio.current_task()]
+        return [task for task in tasks if not task.done()]
+
+    def _create_task(
+        self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any
+    ) -> asyncio.Task[Any]:
+        """The task factory: notes the tasks that an adapter starts while it connects."""
+        task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+        self._adapter_tasks.get(asyncio.current_task(loop), []).append(task)
+        return task
 
     def _note_standby(self, name: str, node: str) -> None:
         self._note(name, "standby", f"connected on {node}")
@@ -141,6 +174,7 @@ class Connections:
 
     async def close(self) -> None:
         """Disconnect all platforms, each with a time limit."""
+        asyncio.get_running_loop().set_task_factory(None)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -149,7 +183,22 @@ class Connections:
             await self._leases.release()
 
     async def _disconnect(self, name: str, adapter: Adapter) -> None:
+        if not hasattr(adapter, "disconnect"):
+            return
         try:
             await asyncio.wait_for(adapter.disconnect(), DISCONNECT_TIMEOUT_SECONDS)
         except (PlatformError, OSError, RuntimeError, TimeoutError) as error:
             log.warning("%s failed to shut down cleanly: %s", name, error)
+
+
+async def _listen(adapter: Adapter, receive: Receive, tasks: list[asyncio.Task[Any]]) -> None:
+    """Run the listener of an adapter, or wait for its own tasks; raises what ends them."""
+    if isinstance(adapter, Listens):
+        await adapter.listen(receive)
+        raise PlatformDownError("its listener has ended")
+    for task in asyncio.as_completed(tasks):
+        try:
+            await task
+        except asyncio.CancelledError:
+            if (asyncio.current_task() or tasks[0]).cancelling():
+                raise  # the gateway stops; else the adapter has stopped its task

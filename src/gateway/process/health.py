@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from gateway.process.live_facts import process_problems
+from gateway.process.live_facts import crash_problems, process_problems
 from hermes_core.metrics import CONTENT_TYPE, MetricsRegistry
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 HEALTH_PROBE_SECONDS: Final = 1.0
+STORE_WRITE_SECONDS_BUCKETS: Final = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+)  # fmt: skip
 TURN_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -43,6 +46,11 @@ class GatewayMetrics:
             "hermes_turn_seconds",
             "Seconds from claiming a message to its reply.",
             TURN_SECONDS_BUCKETS,
+        )
+        self.store_write_seconds = self.registry.histogram(
+            "hermes_store_write_seconds",
+            "Seconds until a write to the history is on disk.",
+            STORE_WRITE_SECONDS_BUCKETS,
         )
 
 
@@ -88,11 +96,11 @@ class HealthEndpoints:
     async def _health(self, _request: Request) -> Response:
         """Whether the process works: the store is writable, the disk has room, no turn hangs."""
         facts = await self._facts.collect(HEALTH_PROBE_SECONDS)
-        found = process_problems(facts)
+        found, left = process_problems(facts), crash_problems(facts)
         return JSONResponse(
             {
-                "status": "failing" if found else "ok",
-                "problems": found,
+                "status": "failing" if found else "degraded" if left else "ok",
+                "problems": [*found, *left],
                 "waiting_chats": facts.get("waiting_chats"),
             },
             status_code=503 if found else 200,

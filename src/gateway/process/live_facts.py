@@ -16,6 +16,8 @@ from hermes_core import human_format, paths
 from hermes_core.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.inbound.running_turns import RunningTurns
     from gateway.process.connections import Connections
     from gateway.status import RuntimeFacts, TaskFacts, TurnFacts
@@ -47,6 +49,7 @@ class LiveFacts:
         self._written_at = time.monotonic()
         self._store_error = ""
         self.current: RuntimeFacts = {}
+        self.count_suspects: Callable[[], int] = lambda: 0
 
     async def collect(self, probe_seconds: float = PROBE_SECONDS) -> RuntimeFacts:
         """Collect the facts; a test write to the history may be *probe_seconds* old."""
@@ -65,6 +68,7 @@ class LiveFacts:
             "turns": cast("TurnFacts", self._turns.times()._asdict()),
             "tasks": [_task_facts(record) for record in self._records() if record.failures],
             "store_error": self._store_error,
+            "suspect_messages": self.count_suspects(),
             "free_bytes": shutil.disk_usage(paths.hermes_home()).free,
             **inbox,
         }
@@ -141,7 +145,19 @@ def find_problems(facts: RuntimeFacts) -> list[str]:
         for name, platform in facts.get("platforms", {}).items()
         if platform.get("state") not in WORKING_STATES
     ]
-    return [*platforms, *process_problems(facts)]
+    return [*platforms, *process_problems(facts), *crash_problems(facts)]
+
+
+def crash_problems(facts: RuntimeFacts) -> list[str]:
+    """What is left of crashes; another restart would not help."""
+    suspects = facts.get("suspect_messages", 0)
+    if not suspects:
+        return []
+    messages = human_format.plural(suspects, "message")
+    return [
+        f"{messages} that may have caused crashes {'is' if suspects == 1 else 'are'} handled one "
+        "at a time; other messages are answered as usual"
+    ]
 
 
 def process_problems(facts: RuntimeFacts) -> list[str]:

@@ -74,7 +74,10 @@ def is_bound_to_node(db: SessionDB, settings: Settings) -> bool:
 
 def is_answered_anywhere(message: BoundMessage) -> bool:
     """Whether a message is a command that needs neither the folder nor the messages before it."""
-    name = inbox_codec.decode(message.payload).get_command()
+    event = inbox_codec.decode_row(message)
+    if event is None:
+        return False
+    name = event.get_command()
     is_routing = message.is_oldest and name in ROUTING_COMMANDS
     return is_routing or name == "stop" or name in OVERTAKING_COMMANDS
 

@@ -106,6 +106,7 @@ class GatewayService:
         self._db = db
         self._routes = routes
         self.metrics = GatewayMetrics()
+        db.engine.on_write = self.metrics.store_write_seconds.observe
         # Other nodes may connect to the same accounts.
         self.supervisor = Supervisor()
         is_alone = db.engine.database.is_file
@@ -192,6 +193,7 @@ class GatewayService:
             has_other_nodes=not db.engine.database.is_file,
             max_attempts=attempts,
         )
+        self.facts.count_suspects = lambda: self.inbox_workers.suspects
         self.receiver = MessageReceiver(
             db,
             self._access,
@@ -436,7 +438,8 @@ class GatewayService:
                 continue  # the list of jobs shows it
             if not message.is_oldest or is_answered_anywhere(message):
                 continue
-            source = inbox_codec.decode(message.payload).source
+            event = inbox_codec.decode_row(message)
+            source = event.source if event else None
             if source is not None:
                 self._db.outbox.add(
                     f"node:{message.inbox_id}",

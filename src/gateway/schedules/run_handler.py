@@ -94,7 +94,11 @@ class ScheduledRunHandler:
 
     def handle(self, row: IncomingMessage) -> None:
         """Run a claimed occurrence, or record what became of it."""
-        occurrence = self._db.schedules.occurrence(int(row.payload["occurrence_id"]))
+        number = row.payload.get("occurrence_id")
+        if number is None:
+            self._db.inbox.settle(row.inbox_id, error=inbox_codec.UNREADABLE)
+            return
+        occurrence = self._db.schedules.occurrence(number)
         job = self._db.schedules.get(occurrence.job_id) if occurrence else None
         if occurrence is None or job is None:
             self._db.inbox.settle(row.inbox_id, error="the scheduled job was removed")

@@ -81,11 +81,11 @@ class Scheduler:
             return False
         try:
             rule, zone = read_rule(job.rule), zone_named(job.zone)
-        except UsageError as error:  # a zone that the system no longer has
+            policy = CatchUp(job.catch_up)
+        except (UsageError, ValueError) as error:  # e.g. a zone that the system no longer has
             self._db.schedules.pause(job.job_id, str(error))
             log.error("scheduled job %d paused: %s", job.job_id, error)
             return False
-        policy = CatchUp(job.catch_up)
         if job.is_held and policy is CatchUp.SKIP:
             policy = CatchUp.ONCE  # what waited for a budget is not dropped
         due = catch_up.plan(rule, zone, job.next_at, now, policy)

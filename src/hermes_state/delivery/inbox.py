@@ -107,6 +107,9 @@ RELEASE_CLAIMS = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
     WHERE state = 'claimed' AND state IN ('waiting', 'claimed') AND process_id = ?
 """
+SUSPECT_MARK: Final = "suspect:{}"  # while a message runs that may be the cause of crashes
+MARK = "INSERT INTO hermes_mark (name, made_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+UNMARK = "DELETE FROM hermes_mark WHERE name = ?"
 NO_ATTEMPT = "UPDATE hermes_inbox SET attempts = attempts - 1 WHERE inbox_id = ? AND attempts > 0"
 SETTLE_WAITING = """
     UPDATE hermes_inbox SET state = 'done', settled_at = ? WHERE inbox_id = ? AND state = 'waiting'
@@ -203,13 +206,14 @@ def release_claims(tx: Tx, process_id: str) -> None:
     """Requeue the messages that a dead process had claimed.
 
     Of several places, any may be the cause of its end: that counts as a crash of each message,
-    not as an attempt. A place that was alone has used up an attempt.
+    not as an attempt. A place that was alone, and a suspect, has used up an attempt.
     """
     claimed = tx.rows(CLAIMED_BY, (process_id,))
     if len({session_key for _, session_key in claimed}) > 1:
         for inbox_id, _ in claimed:
             interruptions.add(tx, "inbox", inbox_id)
-            tx.execute(NO_ATTEMPT, (inbox_id,))
+            if not tx.execute(UNMARK, (SUSPECT_MARK.format(inbox_id),)).rowcount:
+                tx.execute(NO_ATTEMPT, (inbox_id,))
     if claimed:
         tx.execute(RELEASE_CLAIMS, (process_id,))
         tx.wake(INBOX_TOPIC)
@@ -383,19 +387,31 @@ class InboxRepository(Repository):
         process_id = self.identity.process_id
         self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
 
-    def requeue(self, message: IncomingMessage, *, is_attempt: bool) -> None:
-        """Requeue a message whose processing was interrupted.
+    def requeue(self, message: IncomingMessage, *, is_attempt: bool, error: str = "") -> None:
+        """Requeue a message whose processing was interrupted; with an *error*, quarantine it.
 
         All messages claimed together with it are requeued too.
         """
         process_id = self.identity.process_id
 
         def requeue(tx: Tx) -> None:
-            if is_attempt:
+            if error:
+                row = ("failed", None, tx.clock.now(), error, message.inbox_id, process_id)
+                tx.execute(SETTLE, row)
+            elif is_attempt:
                 tx.execute(RELEASE_CLAIMS + " AND inbox_id = ?", (process_id, message.inbox_id))
             tx.execute(RELEASE_PLACE, (process_id, message.session_key))
 
         self.engine.write(requeue)
+
+    def mark_suspect(self, inbox_id: int) -> None:
+        """Note that a message runs which is held responsible if the process ends."""
+        mark = SUSPECT_MARK.format(inbox_id)
+        self.engine.write(lambda tx: tx.execute(MARK, (mark, tx.clock.now())))
+
+    def unmark_suspect(self, inbox_id: int) -> None:
+        """Note that the process has survived the message."""
+        self.engine.write(lambda tx: tx.execute(UNMARK, (SUSPECT_MARK.format(inbox_id),)))
 
     def settle_waiting(self, inbox_id: int) -> bool:
         """Settle a message that was handled without being claimed.

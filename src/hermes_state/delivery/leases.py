@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from hermes_core.ids import MessageIds
 from hermes_state.engine import process_identity
+from hermes_state.messages import drafts
 from hermes_state.repository import Repository
 from hermes_state.sessions import rows as sessions
 
@@ -52,7 +53,12 @@ RELEASE = """
     UPDATE hermes_lease SET process_id = NULL, holder = NULL WHERE session_id = ? AND token = ?
 """
 HELD_SESSIONS = "SELECT session_id FROM hermes_lease WHERE process_id = ? ORDER BY session_id"
-RELEASE_PROCESS = "UPDATE hermes_lease SET process_id = NULL, holder = NULL WHERE process_id = ?"
+# A process that was presumed dead may wake: its token is no longer valid.
+RELEASE_PROCESS = """
+    UPDATE hermes_lease SET token = token + 1, process_id = NULL, holder = NULL
+    WHERE process_id = ?
+"""
+HOLDER = "SELECT process_id FROM hermes_lease WHERE session_id = ?"
 
 
 class Lease(NamedTuple):
@@ -72,6 +78,7 @@ def acquire(
     if row is not None and holder_process is not None:
         if _is_held(tx, row, current, tx.clock):
             raise _taken(row[2])
+        drafts.recover(tx, holder_process, session_id)  # before the messages of the new turn
         if holder_process in process_identity.dead_processes(tx, current, tx.clock):
             _announce_crash(tx, session_id)
     now, tick = tx.clock.now(), tx.clock.monotonic()
@@ -124,6 +131,11 @@ def running_sessions(reader: Reader, current: ProcessIdentity, clock: Clock) -> 
 def held_by(reader: Reader, process_id: str) -> list[str]:
     """Sessions whose turn a process runs."""
     return [str(row[0]) for row in reader.rows(HELD_SESSIONS, (process_id,))]
+
+
+def is_held_by_another(reader: Reader, session_id: str, process_id: str) -> bool:
+    """Whether another process has taken over the turns of a session."""
+    return reader.value(HOLDER, (session_id,)) not in {None, process_id}
 
 
 def release_process(tx: Tx, process_id: str) -> None:

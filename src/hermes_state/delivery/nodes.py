@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.delivery.inbox import INBOX_TOPIC
+from hermes_state.delivery.stored_json import read_object
 from hermes_state.engine import process_identity
 from hermes_state.repository import Repository
 from hermes_state.upkeep.meta import GET_META, UPSERT_META
@@ -149,7 +150,7 @@ class NodeRepository(Repository):
             nodes = {node for node, _ in self._running_gateways(reader).values()}
             rows = reader.rows(BOUND_WAITING)
             return [
-                BoundMessage(inbox_id, platform, key, json.loads(payload), node, bool(is_oldest))
+                BoundMessage(inbox_id, platform, key, read_object(payload), node, bool(is_oldest))
                 for inbox_id, platform, key, payload, node, is_oldest in rows
                 if node not in nodes
             ]
@@ -160,7 +161,7 @@ class NodeRepository(Repository):
         """Node and settings of each running gateway, by process."""
         if not reader.columns.has_own_tables:
             return {}
-        stored = json.loads(reader.value(GET_META, (GATEWAYS_KEY,)) or "{}")
+        stored = read_object(reader.value(GET_META, (GATEWAYS_KEY,)))
         dead = set(process_identity.dead_processes(reader, self.identity, self.engine.clock))
         alive = {row[0] for row in reader.rows(process_identity.SELECT_PROCESSES)} - dead
         return {key: (node, values) for key, (node, values) in stored.items() if key in alive}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict
 from hermes_core.backoff import Backoff
 from hermes_state.delivery import inbox, interruptions
 from hermes_state.delivery.inbox import settle
+from hermes_state.delivery.stored_json import is_object, read_object
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class StoredReply(NamedTuple):
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> StoredReply:
         """The reply of a row with the columns REPLY_COLUMNS."""
-        target, payload = json.loads(row[5]), json.loads(row[6])
+        target, payload = read_object(row[5]), read_object(row[6])
         return cls._make([*row[:5], target, payload, *row[7:], False, False])
 
 
@@ -235,13 +236,14 @@ class OutboxRepository(Repository):
         return self.engine.write(claim, is_conditional=True)
 
     def _next(self, tx: Tx, sql: str, platform_values: tuple[str, ...]) -> StoredReply | None:
-        """The next reply that is due; replies that are too old are given up."""
+        """The next reply that is due; those that are too old or not readable are given up."""
         now = tx.clock.now()
         while (row := tx.row(sql, (now, *platform_values))) is not None:
             reply = StoredReply.of_row(row)
-            if now - reply.created_at <= MAX_AGE_SECONDS:
+            is_readable = is_object(row[5]) and is_object(row[6])
+            if is_readable and now - reply.created_at <= MAX_AGE_SECONDS:
                 return reply
-            error = "it was too old to be sent"
+            error = "it was too old to be sent" if is_readable else "it is not readable"
             tx.execute(SET_FAILED, ("failed", now, error, now, reply.outbox_id))
         return None
 

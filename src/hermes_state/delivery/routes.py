@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import chats
+from hermes_state.delivery.stored_json import read_object
 from hermes_state.engine import process_identity
 from hermes_state.messages import edits
 from hermes_state.messages.rows import decode_json
@@ -81,7 +82,7 @@ class Route(NamedTuple):
 
 
 def _route(row: tuple[Any, ...]) -> Route:
-    return Route(row[0], row[1], row[2], row[3], json.loads(row[4]))
+    return Route(row[0], row[1], row[2], row[3], read_object(row[4]))
 
 
 class RouteRepository(Repository):

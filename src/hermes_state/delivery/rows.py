@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hermes_state.delivery.stored_json import read_object
 
 if TYPE_CHECKING:
     from hermes_state.delivery.stored_json import MessagePayload
@@ -56,7 +57,7 @@ class IncomingMessage(NamedTuple):
     @classmethod
     def of_row(cls, row: tuple[Any, ...], crashes: int = 0) -> IncomingMessage:
         """The message of a row with the columns INCOMING_COLUMNS."""
-        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}, crashes])
+        return cls._make([*row[:6], read_object(row[6]), *row[7:], {}, crashes])
 
     @property
     def command(self) -> str:

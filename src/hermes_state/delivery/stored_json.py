@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+import json
+from typing import Any, NotRequired, TypedDict
 
 
 class StoredSource(TypedDict, total=False):
@@ -127,3 +128,24 @@ class StoredRoute(TypedDict, total=False):
     last_resume_marked_at: str | None
     prev_session_id: str | None
     place: str
+
+
+def read_object(stored: str | None) -> Any:
+    """A stored JSON object; an empty one if it is unreadable.
+
+    A damaged row, or one of a newer release, must not keep its readers from the others.
+    """
+    return _parse(stored) or {}
+
+
+def is_object(stored: str | None) -> bool:
+    """Whether a stored JSON object is readable."""
+    return _parse(stored) is not None
+
+
+def _parse(stored: str | None) -> dict[str, Any] | None:
+    try:
+        value = json.loads(stored or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

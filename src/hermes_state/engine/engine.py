@@ -62,6 +62,7 @@ class Engine:
         self._throttle = Throttle()
         self.journal = Journal(self.path, process_id)
         self.search = SearchFile(self.path, with_tools=settings.search_tools)
+        self.on_write: Callable[[float], object] = lambda _seconds: None  # gets each duration
         self._has_heartbeat = False
         self._heartbeat_seconds = self.columns.process_timeout_seconds / HEARTBEATS_PER_TIMEOUT
 
@@ -131,7 +132,11 @@ class Engine:
         writer = self._writer
         if writer is None:
             writer = self.writer()
-        return writer.submit(work, is_conditional=is_conditional)
+        started = time.monotonic()
+        try:
+            return writer.submit(work, is_conditional=is_conditional)
+        finally:
+            self.on_write(time.monotonic() - started)
 
     def writer(self) -> Writer:
         """The process's only writer of this history, created at first use."""

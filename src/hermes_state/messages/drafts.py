@@ -2,7 +2,9 @@
 
 Pieces are written as they arrive, at most a few times per second, without blocking the
 stream. The finished message replaces them in one transaction under the same identity; if
-the process dies first, the pieces become the message, marked as interrupted.
+the process dies first, the pieces become the message, marked as interrupted. So they do when
+another process takes the turn over: pieces are written under the token of the turn's lease, and
+those that come later are dropped.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from hermes_core.errors import StoreError
+from hermes_core.errors import LeaseLostError, StoreError
 from hermes_core.ids import uid_bytes
 from hermes_core.log import get_logger
 from hermes_state.engine import process_identity
@@ -40,6 +42,7 @@ INSERT_PIECE = """
 """
 DELETE_DRAFT = "DELETE FROM hermes_draft WHERE uid = ?"
 OF_PROCESS = "SELECT DISTINCT uid, session_id FROM hermes_draft WHERE process_id = ?"
+OF_TURN = f"{OF_PROCESS} AND session_id = ?"
 IS_KEPT = """
     SELECT 1 FROM sessions WHERE id = ? AND id NOT IN (SELECT session_id FROM hermes_trash)
 """
@@ -58,6 +61,7 @@ class Draft:
         identity: ProcessIdentity,
         save: Callable[[Message, Callable[[Tx], None]], int],
         interval_seconds: float,
+        token: int | None = None,
     ) -> None:
         self.session_id = session_id
         self.uid = uid
@@ -66,6 +70,7 @@ class Draft:
         self._identity = identity
         self._save = save
         self._interval = interval_seconds
+        self._token = token  # of the turn's lease
         self._lock = threading.Lock()  # never held on the main thread
         self._pending: deque[tuple[str, str]] = deque()
         self._text: dict[str, list[str]] = {CONTENT: [], REASONING: []}
@@ -126,6 +131,8 @@ class Draft:
                 return
             try:
                 self._engine.write(lambda tx: self._insert_pieces(tx, pieces))
+            except LeaseLostError as error:
+                log.info("streaming reply dropped: %s", error)
             except StoreError as error:
                 log.warning("streaming reply not checkpointed yet: %s", error)
                 self._pending.extendleft(reversed(pieces))
@@ -134,6 +141,8 @@ class Draft:
                 self._parts += len(pieces)
 
     def _insert_pieces(self, tx: Tx, pieces: list[tuple[str, str]]) -> None:
+        if self._token is not None:
+            append.check_token(tx, self.session_id, self._token)
         first = self._parts
         if first == 0:
             process_identity.register(tx, self._identity)
@@ -168,10 +177,11 @@ def delete_draft(tx: Tx, key: bytes) -> None:
     tx.execute(DELETE_DRAFT, (key,))
 
 
-def recover(tx: Tx, process_id: str) -> list[str]:
-    """Store the drafts of a dead process as messages; returns their sessions."""
+def recover(tx: Tx, process_id: str, in_session: str | None = None) -> list[str]:
+    """Store the drafts of a process that lost its turns as messages; returns their sessions."""
     touched = []
-    for key, session_id in tx.rows(OF_PROCESS, (process_id,)):
+    values = (process_id,) if in_session is None else (process_id, in_session)
+    for key, session_id in tx.rows(OF_PROCESS if in_session is None else OF_TURN, values):
         texts: dict[str, str] = {}
         written_at = 0.0
         for channel, piece, at in tx.rows(PIECES, (key,)):

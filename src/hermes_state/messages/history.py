@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 CHUNK_ROWS: Final = 500
 RETRY_BACKOFF: Final = Backoff(0.02, 0.1, factor=5.0)
 MAX_RETRIES: Final = 2
+MAX_CONFLICTS: Final = 30  # of a turn's message, each after the writer's own attempts
 JOURNALED_ROW_ID: Final = 0
 
 ACTIVE_ONLY = " AND coalesce(active, 1) = 1"
@@ -221,7 +222,7 @@ class MessageRepository(Repository):
             return row_ids
 
         try:
-            return self._store_with_retry(store)
+            return self._store_with_retry(store, MAX_CONFLICTS if lease else 0)
         except DriverError as error:
             if not self.engine.database.is_write_refused(error):
                 raise self.engine.database.to_store_error(error) from error
@@ -253,16 +254,23 @@ class MessageRepository(Repository):
             return None
         return self.engine.write(start)
 
-    def _store_with_retry(self, store: Callable[[Tx], list[int]]) -> list[int]:
-        for failures in range(1, MAX_RETRIES + 1):
+    def _store_with_retry(self, store: Callable[[Tx], list[int]], max_conflicts: int) -> list[int]:
+        """Store messages; those of a turn, which are paid for, also after long conflicts.
+
+        The model is not asked again, unless the turn loses its lease.
+        """
+        database = self.engine.database
+        failures = conflicts = 0
+        while True:
             try:
                 return self._store_after_journal(store)
             except DriverError as error:
-                database = self.engine.database
-                if not database.is_write_refused(error) or database.is_busy(error):
+                is_refused, is_busy = database.is_write_refused(error), database.is_busy(error)
+                conflicts += is_busy and not is_refused
+                failures += is_refused and not is_busy
+                if failures > MAX_RETRIES or conflicts > max_conflicts or is_refused == is_busy:
                     raise
-                time.sleep(RETRY_BACKOFF.delay(failures))
-        return self._store_after_journal(store)
+                time.sleep(RETRY_BACKOFF.delay(max(failures, 1)))
 
     def _store_after_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
         """Store journaled messages first, which are older; if that fails, nothing is stored."""
@@ -286,6 +294,7 @@ class MessageRepository(Repository):
             identity=self.identity,
             save=save,
             interval_seconds=self.engine.settings.draft_interval_ms / 1000,
+            token=lease.token if lease else None,
         )
         return draft
 

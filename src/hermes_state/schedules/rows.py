@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from hermes_state.delivery.stored_json import read_object
+
 if TYPE_CHECKING:
     from hermes_state.delivery.stored_json import JobTarget, StoredSource
     from hermes_state.engine.values import SqlValue
@@ -87,8 +89,10 @@ class ScheduledJob(NamedTuple):
     def of_row(cls, row: tuple[Any, ...]) -> ScheduledJob:
         """The job of a row with the columns JOB_COLUMNS."""
         job = cls._make(row)
-        target = json.loads(row[9]) if row[9] else None
-        return job._replace(target=target, requester=json.loads(row[10]), is_held=bool(job.is_held))
+        target = read_object(row[9]) if row[9] else None
+        return job._replace(
+            target=target, requester=read_object(row[10]), is_held=bool(job.is_held)
+        )
 
 
 class Occurrence(NamedTuple):

@@ -56,8 +56,11 @@ def release_process(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
     joined, in_turn = process_identity.joined_by(tx, process_id), leases.held_by(tx, process_id)
     for session_id in dict.fromkeys([*joined, *in_turn, *recovered]):
         process_identity.leave(tx, session_id, process_id)
-        if tx.row(process_identity.PARTICIPANTS, (session_id,)) and session_id not in in_turn:
-            continue  # another process has it open
+        is_joined = tx.row(process_identity.PARTICIPANTS, (session_id,)) is not None
+        if leases.is_held_by_another(tx, session_id, process_id) or (
+            is_joined and session_id not in in_turn
+        ):
+            continue  # it is in use
         last = tx.value(LAST_ACTIVITY, (session_id,))
         if rows.end(tx, ids.new(), session_id, process_identity.CRASHED, ended_at=last):
             ended.append(session_id)

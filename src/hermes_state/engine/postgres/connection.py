@@ -115,6 +115,7 @@ class PostgresConnection:
         self.raw = connection
         self.name = os.urandom(8).hex()
         self.transactions = 0
+        self.is_writing = False  # in a transaction whose statements have plans of their own
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> PostgresCursor:
         """Run a statement; `?` stands for a parameter."""
@@ -122,7 +123,7 @@ class PostgresConnection:
         try:
             # A prepared statement gets one plan for all parameters after a while.
             prepare = False if dialect.PLAN_EACH_TIME in sql else None
-            return PostgresCursor(self.raw.execute(dialect.statement(sql), values, prepare=prepare))
+            return PostgresCursor(self.raw.execute(self._text(sql), values, prepare=prepare))
         except psycopg.Error as error:
             raise translate(error) from error
 
@@ -131,8 +132,13 @@ class PostgresConnection:
         values = [[storable(value) for value in each] for each in parameters]
         with translated():
             cursor = self.raw.cursor()
-            cursor.executemany(dialect.statement(sql), values)
+            cursor.executemany(self._text(sql), values)
             return PostgresCursor(cursor)
+
+    def _text(self, sql: str) -> str:
+        """A statement; one that writes does not share a prepared one, and its plan, with reads."""
+        text = dialect.statement(sql)
+        return f"{text} /* write */" if self.is_writing else text
 
     @property
     def is_usable(self) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -40,11 +41,13 @@ log = get_logger(__name__)
 SOON_SECONDS: Final = 0.25
 MAX_STOP_SECONDS: Final = 30.0
 CONFLICT_BACKOFF: Final = Backoff(0.002, 0.2)
-MAX_CONFLICTS: Final = 50
+MIN_CONFLICTS: Final = 8  # that are repeated, also if the process was frozen meanwhile
 RECONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
 
 BEGIN: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 BEGIN_CONDITIONAL: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# Of a small table the server prefers to read all, which conflicts with every change of it.
+USE_INDEXES: Final = "SET LOCAL enable_seqscan = off"
 # One row per connection, with the number of its last transaction.
 MARK_TRANSACTION: Final = """
     INSERT INTO hermes_commit (connection_id, transaction_number) VALUES ('{}', {})
@@ -67,6 +70,32 @@ class DeferredWork(NamedTuple):
     on_error: Callable[[BaseException], object]
 
 
+class DeferredBatch(NamedTuple):
+    """Deferred work that a thread is committing; *done* is set when it has ended."""
+
+    work: list[DeferredWork]
+    thread: int
+    done: threading.Event
+
+
+class FailureCount:
+    """How often a transaction failed for one kind of reason, and since when."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first = 0.0
+
+    def add(self) -> None:
+        """Count a failure."""
+        self._first = self._first if self.count else time.monotonic()
+        self.count += 1
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the first one."""
+        return time.monotonic() - self._first
+
+
 class PostgresWriter:
     """Runs functions in transactions, on the calling thread; on another for the main thread."""
 
@@ -79,6 +108,8 @@ class PostgresWriter:
         self._busy_seconds = busy_seconds
         self._pid = os.getpid()
         self._deferred: deque[DeferredWork] = deque()
+        self._in_flight: list[DeferredBatch] = []
+        self._take_lock = threading.Lock()  # never held on the main thread
         self._timer_thread = TimerThread(lambda: None)
         self._jitter = random.Random()
         self._is_closed = False
@@ -106,8 +137,8 @@ class PostgresWriter:
             self.later(SOON_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Run the deferred work now."""
-        if self._deferred:
+        """Run the deferred work now; what another thread is committing is waited for."""
+        if self._deferred or self._in_flight:
             self.submit(lambda _tx: None)
 
     def later(self, seconds: float, task: Callable[[], object]) -> None:
@@ -124,36 +155,55 @@ class PostgresWriter:
         self._is_closed = True
 
     def _run(self, work: Callable[[Tx], T], begin: str) -> T:
-        deferred = [self._deferred.popleft() for _ in range(len(self._deferred))]
+        batch = self._take_deferred()
         try:
-            return self._repeat(deferred, work, begin)
+            return self._repeat(batch.work, work, begin)
         except BaseException:
-            if deferred:  # rolled back with the work: the next commit has them
-                self._deferred.extendleft(reversed(deferred))
+            if batch.work:  # rolled back with the work: the next commit has them
+                self._deferred.extendleft(reversed(batch.work))
                 self.later(SOON_SECONDS, self.flush)
             raise
+        finally:
+            if batch.work:
+                self._in_flight.remove(batch)
+                batch.done.set()
+
+    def _take_deferred(self) -> DeferredBatch:
+        """The deferred work; what other threads are committing precedes it."""
+        own = threading.get_ident()
+        for earlier in tuple(self._in_flight):
+            if earlier.thread != own:
+                earlier.done.wait()
+        batch = DeferredBatch([], own, threading.Event())
+        with self._take_lock:
+            if self._deferred:
+                self._in_flight.append(batch)  # first: `flush` sees the work in one of both
+                batch.work.extend(self._deferred.popleft() for _ in range(len(self._deferred)))
+        return batch
 
     def _repeat(self, deferred: list[DeferredWork], work: Callable[[Tx], T], begin: str) -> T:
-        deadline = time.monotonic() + self._busy_seconds
-        attempts = 0
+        """Run a transaction; conflicts and lost connections have a time limit each.
+
+        That of conflicts starts after the last reconnection.
+        """
+        losses, conflicts = FailureCount(), FailureCount()
         while True:
-            attempts += 1
             try:
                 with self._pool.connection() as connection:
                     return self._transact(connection, begin, deferred, work)
             except PostgresError as error:
-                if not self._may_repeat(error, attempts, deadline):
-                    raise
                 if error.is_connection_lost:
+                    failures, minimum, backoff = losses, 1, RECONNECT_BACKOFF
+                    conflicts = FailureCount()
                     self._pool.discard_idle()
-                    time.sleep(RECONNECT_BACKOFF.jittered(attempts, self._jitter))
+                elif error.is_conflict:
+                    failures, minimum, backoff = conflicts, MIN_CONFLICTS, CONFLICT_BACKOFF
                 else:
-                    time.sleep(CONFLICT_BACKOFF.jittered(attempts, self._jitter))
-
-    def _may_repeat(self, error: PostgresError, attempts: int, deadline: float) -> bool:
-        if time.monotonic() >= deadline:
-            return False
-        return error.is_connection_lost or (error.is_conflict and attempts < MAX_CONFLICTS)
+                    raise
+                failures.add()
+                if failures.count > minimum and failures.seconds >= self._busy_seconds:
+                    raise
+                time.sleep(backoff.jittered(failures.count, self._jitter))
 
     def _transact(
         self,
@@ -170,6 +220,8 @@ class PostgresWriter:
         except BaseException:
             _roll_back(connection)
             raise
+        finally:
+            connection.is_writing = False
         self._commit(connection)
         self.commits += 1
         for each, error in zip(deferred, errors, strict=True):
@@ -211,7 +263,8 @@ def _begin(connection: PostgresConnection, begin: str) -> None:
     connection.transactions += 1
     mark = MARK_TRANSACTION.format(connection.name, connection.transactions)
     with translated():
-        connection.raw.execute(f"{begin}; {mark}".encode())
+        connection.raw.execute(f"{begin}; {USE_INDEXES}; {mark}".encode())
+    connection.is_writing = True
 
 
 def _roll_back(connection: PostgresConnection) -> None:

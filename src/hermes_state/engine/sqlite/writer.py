@@ -7,10 +7,11 @@ rolls back only itself.
 `submit_soon` returns at once: its job shares the next commit, at the latest after a
 quarter of a second.
 
-The thread that finds the writer free becomes the leader and runs all waiting jobs. The
-main thread never leads, because signal handlers run there between any two bytecodes; it
-passes its job to a dedicated thread. So a signal handler that writes, or Ctrl-C during a
-write, can neither deadlock nor break a transaction.
+The thread that finds the writer free becomes the leader and runs all waiting jobs. When its own
+job is on disk, a dedicated thread leads on, so that a thread does not work for others as long
+as they write. The main thread never leads, because signal handlers run there between any two
+bytecodes; it passes its job to the dedicated thread. So a signal handler that writes, or Ctrl-C
+during a write, can neither deadlock nor break a transaction.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ class WriteJob(Generic[T]):
         self.error: BaseException | None = None
         self._done = _thread.allocate_lock()
         self._done.acquire()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the outcome is known."""
+        return not self._done.locked()
 
     def finish(self) -> None:
         """Wake the thread that waits for the outcome."""
@@ -114,7 +120,7 @@ class SqliteWriter:
         if is_main_thread():
             self._timer_thread.call()
         else:
-            self._lead_while_free()
+            self._lead_until_done(job)
         return job.outcome()
 
     def submit_soon(
@@ -127,8 +133,8 @@ class SqliteWriter:
             self.later(SOON_SECONDS, self._run_deferred)
 
     def flush(self) -> None:
-        """Run the deferred jobs now."""
-        if self._deferred:
+        """Run the deferred jobs now; those that a leader is committing are waited for."""
+        if self._deferred or self._lead_lock.locked():
             self.submit(lambda _tx: None)
 
     def _run_deferred(self) -> None:
@@ -168,17 +174,30 @@ class SqliteWriter:
         if self._leader == threading.get_ident():
             raise StoreError("a write was started from inside a write; return from it first")
 
+    def _lead_until_done(self, job: WriteJob[T]) -> None:
+        """Run waiting jobs until *job* is done, unless another thread is already the leader."""
+        while not job.is_finished:
+            if not self._lead_once(blocking=False):
+                return  # the leader looks at the queue again after its group
+        if self._queue:
+            self._timer_thread.call()
+
     def _lead_while_free(self, *, blocking: bool = False) -> None:
         """Run all waiting jobs, unless another thread is already the leader."""
-        while self._queue:
-            if not self._lead_lock.acquire(blocking=blocking):
-                return
-            try:
-                self._leader = threading.get_ident()
-                self._run_group()
-            finally:
-                self._leader = 0
-                self._lead_lock.release()
+        while self._queue and self._lead_once(blocking=blocking):
+            pass
+
+    def _lead_once(self, *, blocking: bool) -> bool:
+        """Run a group of waiting jobs; False if another thread is the leader."""
+        if not self._lead_lock.acquire(blocking=blocking):
+            return False
+        try:
+            self._leader = threading.get_ident()
+            self._run_group()
+        finally:
+            self._leader = 0
+            self._lead_lock.release()
+        return True
 
     def _run_group(self) -> None:
         waiting: list[WriteJob[object]] = []
