@@ -20,7 +20,7 @@ from hermes_agent.permissions.path_zones import possible_paths
 from hermes_agent.permissions.shell_script import ShellParser, is_computed_name
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
-from hermes_agent.sandbox.programs import system_program
+from hermes_core.system_programs import program_on_path, system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,12 +108,8 @@ def only_reads(command: ShellCommand, context: PathContext) -> bool:
 
 def _is_system_program(name: str) -> bool:
     """Whether PATH leads to a program of the system, and not to one of a project."""
-    expected = system_program(name)
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        path = Path(folder) / name
-        if path.is_file() and os.access(path, os.X_OK):
-            return expected is not None and path.resolve() == Path(expected).resolve()
-    return False
+    expected, found = system_program(name), program_on_path(name)
+    return None not in {expected, found} and os.path.samefile(str(expected), str(found))
 
 
 def _meets_hidden(operands: list[str], context: PathContext) -> bool:
