@@ -248,7 +248,9 @@ class Judge:
 
 def _names_boom(command: Any) -> bool:
     """Whether a command is `boom`, or a shell that is given it as a script file."""
-    is_script = command.program in {"bash", "sh", "source", "."} and "boom" in command.words
+    is_script = command.program in {"bash", "sh", "source", "."} and any(
+        word.endswith("boom") for word in command.words
+    )
     return command.program == "boom" or is_script
 
 

@@ -109,7 +109,7 @@ def only_reads(command: ShellCommand, context: PathContext) -> bool:
 def _is_system_program(name: str) -> bool:
     """Whether PATH leads to a program of the system, and not to one of a project."""
     expected, found = system_program(name), program_on_path(name)
-    return None not in {expected, found} and os.path.samefile(str(expected), str(found))
+    return None not in {expected, found} and Path(str(expected)).samefile(str(found))
 
 
 def _meets_hidden(operands: list[str], context: PathContext) -> bool:

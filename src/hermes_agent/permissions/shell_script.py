@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 HEREDOC_WORD = re.compile(r"\\?[\w.-]+|'[\w.-]+'|\"[\w.-]+\"")
+MORE_DELIMITER = re.compile(r"<<-?[ \t]*+(?:\\?[\w.-]++|'[^']*+'|\"[^\"]*+\")(?=[^\s;|&)<>])")
 HEREDOC_BODY_TYPES = frozenset({"heredoc_body", "heredoc_end", "heredoc_content"})
 
 
@@ -59,6 +60,8 @@ def is_sound(redirect: Node, text: str) -> bool:
     ends = [child for child in redirect.children if child.type == "heredoc_end"]
     if result is None or len(ends) != 1 or ends[0].start_point.row != result.end:
         return False
+    if MORE_DELIMITER.search(lines[result.start]):
+        return False  # the delimiter has more parts
     others = [child for child in redirect.children if child.type not in HEREDOC_BODY_TYPES]
     if any(child.end_point.row != result.start for child in others):
         return False
@@ -123,6 +126,7 @@ PLAIN_TYPES = word_set(
     'concatenation comment file_redirect file_descriptor redirected_statement && || | ; > < >& "'
 ) | {"\n"}
 BOUNDARIES = frozenset(" \t\n;&|()")
+WORD_ENDS = b" \t\n;&|()<>`"
 BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
@@ -274,6 +278,8 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return is_sound(node, text)
     if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
+    if node.type == "file_redirect" and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
+        return False  # bash takes what follows for a part of the name
     return _is_sound_text(node) and (node.child_count > 0 or _is_sound_leaf(node))
 
 
@@ -406,8 +412,10 @@ def _command(node: Node, values: KnownVariables) -> ShellCommand:
         (text for redirect in redirects if (text := _document(redirect, values)) is not None), None
     )
     feeder = _feeder(node)
-    if fed is None and feeder is not None:
-        fed = _printed(feeder, values)
+    if feeder is not None:
+        printed = _printed(feeder, values)
+        # A document after a pipe may be read by another command of it.
+        fed = printed if fed is None else f"{fed}\n{UNKNOWN_PART if printed is None else printed}"
     is_fed = feeder is not None or any(_is_stream(redirect) for redirect in redirects)
     return ShellCommand(tuple(words), fed, is_fed, text=source(node))
 
