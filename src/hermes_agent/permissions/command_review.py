@@ -232,6 +232,12 @@ class _ReviewRun:
             for command in script.commands:
                 with self._reading(command.text):
                     self._command(command._replace(is_elevated=way.is_elevated), way)
+        keys = {finding.key for finding in self.findings}
+        if keys & remote_effects.CREDENTIAL_KEYS and remote_effects.second_program(
+            self.seen, script.assigned
+        ):
+            reason = "names another program, which would get your credentials"
+            self._found(RiskFinding("computed-script", reason, Level.DOUBT))
 
     def _evaluates(self, *, is_certain: bool) -> None:
         """Note whether text is evaluated; if some of it was quoted before, it may be code."""
@@ -262,6 +268,8 @@ class _ReviewRun:
 
     def _command(self, command: ShellCommand, way: _Nesting) -> None:
         """Look at one command, then at what it runs."""
+        if command.program.startswith("git-"):
+            command = command._replace(words=("git", command.program[4:], *command.words[1:]))
         if way.is_fed and not command.is_fed and command.fed is None:
             command = command._replace(fed=way.fed, is_fed=True)
         self.seen.append(command)

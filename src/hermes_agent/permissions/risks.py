@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Rule = Callable[[ShellCommand], Iterator[RiskFinding]]
 
-VALUE_OPTIONS = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+VALUE_OPTIONS = word_set(
+    "-C -c --git-dir --work-tree --namespace --exec-path --config-env --attr-source --super-prefix"
+)
 READING_SUBCOMMANDS = word_set(
     "status log diff show blame grep ls-files ls-tree ls-remote rev-parse rev-list describe "
     "shortlog cat-file name-rev merge-base for-each-ref count-objects whatchanged help version "
