@@ -33,6 +33,10 @@ KNOWN_SCRIPTS = [
     "true #\\\nbo\\\nom",
     'cat <(which =~ f2 f2 <<"E F"\nx\nE F\nboom\n)',
     "echo `echo hi` `boom`",
+    ">x$' #-$'\\; boom",
+    "bash <<'E'1\nboom\nE",
+    "echo 'rm -rf \"$HOME\"' | bash | cat <<-E\n\tx\n\tE",
+    "bash <<< 'a[`$'\\bo'$'\\''boom'\\''`]'",
 ]
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is missing")
 

@@ -278,7 +278,8 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return is_sound(node, text)
     if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
-    if node.type == "file_redirect" and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
+    is_redirect = node.type in {"file_redirect", "herestring_redirect"}
+    if is_redirect and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
         return False  # bash takes what follows for a part of the name
     return _is_sound_text(node) and (node.child_count > 0 or _is_sound_leaf(node))
 
