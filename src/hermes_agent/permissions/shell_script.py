@@ -356,6 +356,7 @@ def _expands_again(node: Node) -> bool:
     return (
         kind in {"arithmetic_expansion", "c_style_for_statement", "subscript"}
         or (kind == "compound_statement" and "((" in marks)
+        or (kind == "array" and "[" in source(node))  # the subscript of an element
         or (kind == "expansion" and bool({"@", "!", ":"} & marks))
     )
 
