@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -146,11 +148,11 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     """Build the agent of a new or a resumed conversation."""
     config = ConfigFile.of_home()
     settings = config.settings()
-    role = options.role
-    cwd = conversation_folder(options)
+    role, cwd = options.role, conversation_folder(options)
     row = db.sessions.find(options.session_id) if options.session_id else None
     hosts = tuple(settings.get_list("agent.allowed_hosts")) if may(role, Right.ALL_FILES) else ()
-    jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(db, options)
+    variables = command_environment(role, cwd, settings)
+    jobs, memory = Jobs(variables, hosts), conversation_memory(db, options)
     may_extend = may(role, Right.EXTENSIONS)
     extensions = (
         Extensions.load(config, cwd, environment_without_secrets, options.mcp_servers)
@@ -315,6 +317,18 @@ def searchable_history(db: SessionDB, options: ConversationOptions) -> Conversat
     return ConversationHistory(db)
 
 
+MEMBER_NAMES: Final = re.compile(r"PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|SHELL")
+SECRET_NAMES: Final = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|PASSFILE|CREDENTIAL|APIKEY|COOKIE|WEBHOOK"
+    r"|(^|_)(KEY|KEY_ID|PAT|AUTH|DSN)$|_PWD$",
+    re.IGNORECASE,
+)
+SECRET_VALUES: Final = re.compile(
+    r"://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_\w{20}|github_pat_|\bglpat-"
+    r"|\bsk-[\w-]{16}|\bxox[abeoprs]-|\bAKIA[0-9A-Z]{12}|\beyJ[\w-]+\.eyJ"
+)
+
+
 def environment_without_secrets() -> dict[str, str]:
     """The environment for commands of the agent, without the secrets of Hermes."""
     secret = {setting.variable for setting in SETTINGS if setting.secret}
@@ -325,6 +339,24 @@ def environment_without_secrets() -> dict[str, str]:
     if may_be_set("plugins.enabled"):
         secret |= hermes_plugin_host.active().secret_variables
     return {name: value for name, value in os.environ.items() if name not in secret}
+
+
+def command_environment(role: Role, folder: Path, settings: Settings) -> dict[str, str]:
+    """The environment of the agent's commands; what they print is sent to the model.
+
+    Commands of members get a few variables of the system. Those of the owner get all but what
+    looks like a secret, and what `agent.environment` names.
+    """
+    if not may(role, Right.ALL_FILES):
+        shared = {name: value for name, value in os.environ.items() if MEMBER_NAMES.fullmatch(name)}
+        return {**shared, "HOME": str(folder)}
+    passed = settings.get_list("agent.environment")
+    return {
+        name: value
+        for name, value in environment_without_secrets().items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in passed)
+        or not (SECRET_NAMES.search(name) or SECRET_VALUES.search(value))
+    }
 
 
 def _named_secrets(block: object) -> Iterator[str]:

@@ -468,10 +468,11 @@ class Conversation:
         rows = map(self.db.sessions.find, self.db.portable.relatives_of(self.session_id))
         return sorted((row for row in rows if row), key=lambda row: row.started_at)
 
-    def save(self, path: str = "") -> Path:
+    def save(self, path: str = "", *, within_folder: bool = True) -> Path:
         """Write the conversation to a file, as Markdown or HTML by its suffix; return the path."""
         self._require()
-        return export.save(self.db, self.session_id, self.agent.cwd, path)
+        folder = self.agent.cwd
+        return export.save(self.db, self.session_id, folder, path, within_folder=within_folder)
 
     def compress(self, focus: str = "") -> CompactionResult:
         """Summarize older messages to free up context."""

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hermes_agent.sandbox.policy import start_up_paths
 from hermes_core.errors import UsageError
+from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,14 +19,24 @@ if TYPE_CHECKING:
 
 # Neither an existing file nor the target of a link, which the agent could have made.
 NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+OUTSIDE_FOLDER: Final = (
+    "Here conversations are saved in the working folder only. Give a name without another folder, "
+    "or use `/export` in a terminal."
+)
 
 
-def save(db: SessionDB, session_id: str, folder: Path, name: str = "") -> Path:
-    """Write the conversation as HTML if the suffix is .html, else Markdown; return the path."""
+def save(
+    db: SessionDB, session_id: str, folder: Path, name: str = "", *, within_folder: bool = True
+) -> Path:
+    """Write the conversation as HTML if the suffix is .html, else Markdown; return the path.
+
+    With *within_folder*, as for every front end but a terminal, only below the working folder.
+    """
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".") or "conversation"
     path = folder / Path(name or f"{plain}.md").expanduser()
     if path.is_dir():
         path = path / f"{plain}.md"
+    _check_place(path, folder, within_folder=within_folder)
     flags = NEW_FILE if name else os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
         with os.fdopen(os.open(path, flags | os.O_CLOEXEC, 0o666), "wb") as file:
@@ -34,6 +46,19 @@ def save(db: SessionDB, session_id: str, folder: Path, name: str = "") -> Path:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     return path
+
+
+def _check_place(path: Path, folder: Path, *, within_folder: bool) -> None:
+    """Refuse a file that a shell or Hermes would run; the text in it is chosen by others."""
+    real = Path(os.path.realpath(path.parent), path.name)
+    is_inside = real.is_relative_to(folder.resolve())
+    if within_folder and not is_inside:
+        raise UsageError(OUTSIDE_FOLDER)
+    home, own = Path.home().resolve(), hermes_home().resolve()
+    if any(real.is_relative_to(start_up) for start_up in start_up_paths(home)) or (
+        real.is_relative_to(own) and not (is_inside and folder.resolve() != own)
+    ):
+        raise UsageError(f"{path} is a startup file or belongs to Hermes. Choose another name.")
 
 
 def _pieces(db: SessionDB, session_id: str, *, is_page: bool) -> Iterator[bytes]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,7 @@ def _list_paths(folder: Path) -> list[str]:
 
 
 def _listed_by_git(folder: Path) -> list[str] | None:
-    git = shutil.which("git")
+    git = system_program("git")
     # The monitor of a repository is a program that its settings name.
     options = ["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"]
     listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"]
@@ -116,7 +117,7 @@ def _listed_by_git(folder: Path) -> list[str] | None:
 
 
 def _listed_by_ripgrep(folder: Path) -> list[str] | None:
-    program = shutil.which("rg")
+    program = system_program("rg")
     options = ["--files", "--null", "--no-config", "--no-messages", "--no-require-git"]
     return _listed([program, *options], folder) if program else None
 

@@ -259,8 +259,8 @@ def _todo(conversation: Conversation, _words: str) -> CommandOutcome:
     return CommandOutcome(format_items(conversation.todo_items()) or "The todo list is empty.")
 
 
-def _save(conversation: Conversation, words: str) -> CommandOutcome:
-    return CommandOutcome(f"Saved to {conversation.save(words)}")
+def _save(conversation: Conversation, words: str, *, within_folder: bool = True) -> CommandOutcome:
+    return CommandOutcome(f"Saved to {conversation.save(words, within_folder=within_folder)}")
 
 
 def _copy(conversation: Conversation, words: str) -> CommandOutcome:
@@ -482,10 +482,17 @@ def find(name: str, cwd: Path | None = None) -> SlashCommand:
     )
 
 
-def run(conversation: Conversation, line: str, role: Role | None = None) -> CommandOutcome:
-    """Run a line that starts with a slash, for a role (default: that of the conversation)."""
+def run(
+    conversation: Conversation, line: str, role: Role | None = None, *, in_terminal: bool = False
+) -> CommandOutcome:
+    """Run a line that starts with a slash, for a role (default: that of the conversation).
+
+    Files are written outside the working folder only for a user at a terminal of this machine.
+    """
     name, _, words = line[1:].partition(" ")
     command = find(name.lower(), project_folder(conversation))
     if command.name != "model" or words.strip():  # the name of the model is no secret
         roles.require_command(role or conversation.options.role, command.name)
+    if command.run is _save and in_terminal:
+        return _save(conversation, words.strip(), within_folder=False)
     return command.run(conversation, words.strip())

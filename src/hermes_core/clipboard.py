@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import subprocess
 from typing import Final, NamedTuple
+
+from hermes_core.system_programs import system_program
 
 MAX_TERMINAL_BYTES: Final = 74_994  # several terminals ignore a longer sequence
 TIMEOUT_SECONDS: Final = 3.0
@@ -69,7 +70,7 @@ def _is_usable(program: ClipboardProgram) -> bool:
 
 def _run(command: tuple[str, ...], data: bytes = b"") -> bytes | None:
     """What a program writes; None if it fails or is not installed."""
-    path = shutil.which(command[0])
+    path = system_program(command[0])
     if path is None:
         return None
     # A program that copies stays in the background with its output open.

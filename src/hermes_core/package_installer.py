@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.atomic_files import folder_locked
 from hermes_core.errors import FetchError
 from hermes_core.paths import hermes_home, private_folder
+from hermes_core.system_programs import installer_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,7 +83,7 @@ def installers(work: Path) -> Iterator[list[str]]:
     create an environment with pip.
     """
     uv = [sys.executable, "-m", "uv"] if importlib.util.find_spec("uv") else []
-    if not uv and (path := shutil.which("uv")):
+    if not uv and (path := installer_program("uv")):
         uv = [path]
     if uv:
         yield [*uv, "pip", "install", "--quiet", "--python", sys.executable]

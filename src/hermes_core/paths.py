@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from pathlib import Path
 
 FOLDER_MODE = 0o700
@@ -36,6 +37,19 @@ def default_home() -> Path:
 def _home_at(path: str) -> Path:
     """A home, as one object: it is needed many times per message."""
     return Path(path)
+
+
+def installation_paths() -> tuple[Path, ...]:
+    """The program files of Hermes: its sources or packages, and its virtual environment.
+
+    They run outside of the sandbox at the next start, so the agent must not change them. A
+    Python of the system belongs to the system.
+    """
+    sources = Path(__file__).resolve().parents[1]
+    root = sources.parent
+    is_checkout = sources.name == "src" and (root / "hermes").is_file()
+    prefix = () if sys.prefix == sys.base_prefix else (Path(sys.prefix).resolve(),)
+    return (root if is_checkout else sources, *prefix)
 
 
 def environment() -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_core.errors import UsageError
+from hermes_core.system_programs import program_on_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def _editor() -> list[str]:
         command = shlex.split(line)
     except ValueError as error:
         raise UsageError(f"${name} cannot be parsed: {error}. Its value: {line}") from error
-    if not command or shutil.which(command[0]) is None:
+    if not command or program_on_path(command[0]) is None:
         raise UsageError(
             f"Editor not found: `{command[0] if command else line}`. "
             f"Set ${name or 'EDITOR'} to one that is installed."

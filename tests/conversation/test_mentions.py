@@ -13,6 +13,7 @@ import pytest
 
 from hermes_agent.events import Attached, Notice
 from hermes_agent.providers.openai_compatible import _wire_message
+from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation import attachments, slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
@@ -23,6 +24,7 @@ from hermes_conversation.input_lines import memory_note, run_shell_line, shell_c
 from hermes_conversation.mentions import MentionReader
 from hermes_conversation.slash_output import code_blocks, context_rows
 from hermes_conversation.tool_results import report_of
+from hermes_core import clipboard
 from hermes_core.errors import UsageError
 from hermes_core.roles import Role
 from hermes_state import SessionDB
@@ -156,6 +158,27 @@ def test_ignored_files_are_not_offered(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert FileIndex(tmp_path).search("main") == ["main.py"]
     assert FileIndex(tmp_path).search("rdm") == ["readme.md"]
+
+
+def test_a_program_of_the_project_neither_lists_files_nor_gets_copied_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PATH begins with a folder that commands can write, as in an activated environment."""
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("git", "rg", "xclip", "wl-copy", "xsel", "pbcopy", "bash"):
+        (programs / name).write_text(f"#!/bin/sh\n: > {tmp_path}/ran-{name}\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    monkeypatch.setenv("DISPLAY", ":9")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-9")
+    (tmp_path / "main.py").touch()
+    assert FileIndex(tmp_path).search("main") == ["main.py"]
+    clipboard.copy_by_program("text")
+    jobs = Jobs()
+    jobs.leave(jobs.start("true", tmp_path))
+    jobs.close()
+    assert list(tmp_path.glob("ran-*")) == []
 
 
 def test_a_search_in_a_hundred_thousand_files_lets_other_threads_run(tmp_path: Path) -> None:

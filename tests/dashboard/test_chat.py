@@ -11,10 +11,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from hermes_core.instance_record import DAEMON
-from hermes_dashboard.resources.chat import FORBIDDEN_METHODS
+from hermes_dashboard.resources.chat import PAGE_METHODS
 from support.chat_page import page
 from support.daemons import wait_until
 from tui_gateway import frames
+from tui_gateway.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +61,7 @@ def test_a_lost_page_resumes_a_running_turn(served: RunningDashboard, serve: Any
 def test_methods_that_pages_must_not_call_are_refused(served: RunningDashboard, serve: Any) -> None:
     serve("[]")
     with page(served) as client:
-        for method in sorted(FORBIDDEN_METHODS):
+        for method in sorted({*METHODS, "session.new_one"} - PAGE_METHODS):
             result = client.answer(client.send(method, command="echo x", name="x"))
             assert result["error"]["code"] == frames.UNKNOWN_METHOD
             assert method in result["error"]["message"]
@@ -114,13 +115,16 @@ def test_a_page_cannot_send_text_to_another_host(
         assert client.call("session.status", session_id=live)["model"] != "x"
 
 
-@pytest.mark.parametrize("path", ["~/.bash_aliases", "{home}/.bash_aliases", "../.bash_aliases"])
+@pytest.mark.parametrize(
+    "path", ["~/.bash_aliases", "{home}/.bash_aliases", "../.bash_aliases", "up/.bash_aliases"]
+)
 def test_a_page_saves_nothing_outside_of_the_working_folder(
     served: RunningDashboard, serve: Any, path: str
 ) -> None:
     model = serve("[{say: Hello.}]")
     folder = Path.home() / "project"
     folder.mkdir()
+    (folder / "up").symlink_to(Path.home())
     target = path.format(home=Path.home())
     with page(served) as client:
         live = client.open(model=model, cwd=str(folder))["session_id"]
@@ -128,14 +132,25 @@ def test_a_page_saves_nothing_outside_of_the_working_folder(
         client.wait_for("message.complete")
         saved = client.send("session.save", session_id=live, path=target)
         assert "working folder only" in client.answer(saved)["error"]["message"]
-        saved = client.send("command.dispatch", session_id=live, name="Save", arg=target)
-        assert "working folder only" in client.answer(saved)["error"]["message"]
+        for name in ("Save", "export", "/export"):
+            saved = client.send("command.dispatch", session_id=live, name=name, arg=target)
+            assert "working folder only" in client.answer(saved)["error"]["message"]
         (folder / "link.md").symlink_to(Path.home() / ".bash_aliases")
         saved = client.send("session.save", session_id=live, path="link.md")
         assert "already exists" in client.answer(saved)["error"]["message"]
         assert not (Path.home() / ".bash_aliases").exists()
         client.call("session.save", session_id=live, path="talk.md")
     assert "touch planted" in (folder / "talk.md").read_text()
+
+
+def test_a_command_that_is_not_listed_is_not_available(
+    served: RunningDashboard, serve: Any
+) -> None:
+    model = serve("[]")
+    with page(served) as client:
+        live = client.open(model=model)["session_id"]
+        sent = client.send("command.dispatch", session_id=live, name="image", arg="/etc/x.png")
+        assert "not available to pages" in client.answer(sent)["error"]["message"]
 
 
 def test_an_oversized_frame_is_an_error_and_the_connection_stays_open(

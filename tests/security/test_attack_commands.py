@@ -49,6 +49,9 @@ def folder() -> Iterator[Path]:
             ignore=shutil.ignore_patterns("__pycache__"),
         )
     (root / "lib" / "hermes_agent" / "__init__.py").touch()
+    (root / "lib" / "hermes_core").mkdir()
+    for name in ("__init__.py", "paths.py", "system_programs.py"):
+        shutil.copy(source.parent / "hermes_core" / name, root / "lib" / "hermes_core" / name)
     shutil.copy(COMMANDS, root / "commands.txt")
     shutil.copy(str(command_campaign.__file__), root / "campaign.py")
     for path in root.rglob("*"):

@@ -52,7 +52,7 @@ def test_a_search_finds_no_secret(
     canary: CanaryHome, has_ripgrep: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_ripgrep:
-        monkeypatch.setattr("shutil.which", lambda _name: None)
+        monkeypatch.setattr("hermes_core.system_programs.SYSTEM_FOLDERS", ())
     (canary.home / "visible.txt").write_text("TOKEN=shown\n")
     (canary.home / "keys").symlink_to(canary.home / ".ssh")
     os.link(canary.hermes / ".env", canary.home / "other-name.txt")
@@ -71,7 +71,7 @@ def test_a_link_that_changes_during_a_search_leads_to_no_secret(
     canary: CanaryHome, has_ripgrep: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_ripgrep:
-        monkeypatch.setattr("shutil.which", lambda _name: None)
+        monkeypatch.setattr("hermes_core.system_programs.SYSTEM_FOLDERS", ())
     plain = canary.workspace / "plain"
     plain.mkdir()
     (plain / "id_ed25519").write_text("TOKEN=plain\n")

@@ -11,6 +11,7 @@ import pytest
 from hermes_agent.providers import selection
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
+from security.conftest import CanaryHome, run_in_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,3 +124,23 @@ def test_a_page_or_a_chat_names_only_configured_endpoints(name: str, is_allowed:
     else:
         with pytest.raises(ConfigError, match="not a configured endpoint"):
             selection.require_configured_url(config.settings(), name)
+
+
+def test_commands_of_the_owner_get_no_variables_that_look_like_secrets(
+    canary: CanaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {
+        "GITHUB_TOKEN": "t-11", "PGPASSWORD": "t-12", "AWS_SECRET_ACCESS_KEY": "t-13",
+        "DATABASE_URL": "postgresql://me:t-14@db/x", "STRANGE": "ghp_" + "t14" * 12,
+    }  # fmt: skip
+    kept = {"DATABASE_HOST": "db", "EDITOR": "vi", "HOMEPAGE": "https://example.org/a:b@c"}
+    for name, value in (secrets | kept).items():
+        monkeypatch.setenv(name, value)
+    (result,) = run_in_mode(canary, "workspace", "env")
+    names = {line.partition("=")[0] for line in result["output"].splitlines()}
+    assert not names & set(secrets)
+    assert {*kept, "PATH", "HOME"} <= names
+    ConfigFile.of_home().set("agent.environment", "[GITHUB_TOKEN, 'PG*']")
+    (result,) = run_in_mode(canary, "workspace", "env")
+    names = {line.partition("=")[0] for line in result["output"].splitlines()}
+    assert names & set(secrets) == {"GITHUB_TOKEN", "PGPASSWORD"}

@@ -120,3 +120,17 @@ def test_an_allowed_folder_reveals_no_secret_in_it(canary: CanaryHome) -> None:
     (result,) = run_in_mode(canary, "workspace", "python3 write.py", reply="once")
     assert (canary.home / "notes" / "new.txt").exists()
     assert SECRET not in result["output"]
+
+
+def test_full_mode_does_not_change_startup_files_and_skills(canary: CanaryHome) -> None:
+    skill = canary.hermes / "skills" / "s" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("a skill\n")
+    (canary.workspace / "link").symlink_to(canary.home)
+    before = canary.state()
+    (canary.workspace / "write.py").write_text(
+        "import sys\nfor name in sys.argv[1:]: open(name, 'a').write('x')\n"
+    )
+    run_in_mode(canary, "full", "python3 write.py link/.bashrc", f"python3 write.py {skill}")
+    assert canary.state() == before
+    assert skill.read_text() == "a skill\n"

@@ -12,7 +12,15 @@ import pytest
 from hermes_core import media_store
 from hermes_core.roles import Person
 from support.gateways import running_gateway
-from support.hostile_people import CANARY, ChatPeople, OwnersThings, script, telegram_config
+from support.hostile_people import (
+    CANARY,
+    ChatPeople,
+    OwnersThings,
+    call,
+    script,
+    telegram_config,
+    tool_results,
+)
 from support.pairings import pair
 
 if TYPE_CHECKING:
@@ -71,3 +79,21 @@ async def test_a_file_that_a_member_sends_is_not_written_through_a_link(
         assert await ChatPeople(db, service).ask("bob", "read this", files=files) == "Read."
     assert list(outside.iterdir()) == []
     assert "not copied to the working folder" in server.requests[0]["messages"][-1]["content"]
+
+
+async def test_commands_of_a_member_get_no_variables_of_the_owner(
+    db: SessionDB,
+    folder: Path,
+    tmp_path: Path,
+    model: Callable[[str], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("GITHUB_TOKEN", "PGPASSWORD", "OWNERS_NAME"):
+        monkeypatch.setenv(name, CANARY)
+    server = model(script([call("terminal", command="env")], "Done."))
+    async with running_gateway(db, tmp_path, telegram_config()) as service:
+        assert await ChatPeople(db, service).ask("bob", "print your environment") == "Done."
+    (result,) = tool_results(server.requests[-1])
+    assert CANARY not in result
+    assert f"HOME={folder}" in result
+    assert "PATH=" in result

@@ -14,7 +14,7 @@ import pytest
 
 import hermes_agent.sandbox
 from hermes_agent.tools import process_groups
-from hermes_core import public_addresses
+from hermes_core import paths, public_addresses, system_programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ root = Path(sys.argv[1])
 (root / "hermes" / ".env").write_text(sys.argv[3])
 for name in ("work", "temporary"):
     (root / name).mkdir()
-limits = policy.SandboxPolicy((root / "work",), (root / "hermes",), (), (), root / "temporary")
+limits = policy.SandboxPolicy((root / "work",), (root / "hermes",), (), (), (), root / "temporary")
 os.environ["OWN_SECRET"] = sys.argv[3]
 environment = {"PATH": os.environ["PATH"], "HOME": str(root)}
 commands = [
@@ -60,7 +60,7 @@ from hermes_agent.sandbox import host_proxy, namespaces, policy, runner
 root = Path(sys.argv[1])
 for name in ("work", "temporary"):
     (root / name).mkdir()
-limits = policy.SandboxPolicy((root / "work",), (), (), (), root / "temporary")
+limits = policy.SandboxPolicy((root / "work",), (), (), (), (), root / "temporary")
 proxy = host_proxy.HostProxy(tuple(sys.argv[2:]))
 limits = limits._replace(has_allowed_hosts=True)
 namespace = namespaces.NetworkNamespace(proxy)
@@ -97,7 +97,8 @@ def folder() -> Iterator[Path]:
     shutil.copy(process_groups.__file__, package / "tools")
     core = root / "lib" / "hermes_core"
     core.mkdir()
-    shutil.copy(public_addresses.__file__, core)
+    for module in (public_addresses, paths, system_programs):
+        shutil.copy(str(module.__file__), core)
     for each in (package, package / "tools", core):
         (each / "__init__.py").touch()
     for path in (root / "lib").rglob("*"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import LeaseLostError, LeaseTakenError
-from hermes_state.engine.process_identity import ProcessIdentity, set_owner
+from hermes_state.engine.process_identity import ProcessIdentity, join
 from hermes_state.upkeep.crash_recovery import release_process
 from support.identities import act_as
 
@@ -87,7 +87,7 @@ def test_a_dead_process_does_not_end_a_conversation_that_another_has_taken_over(
     frozen = open_store()
     pretend_to_be(frozen)
     frozen.leases.acquire(session, seconds=60)
-    db.engine.write(lambda tx: set_owner(tx, session, "another"))
+    db.engine.write(lambda tx: join(tx, session, "another"))
     clock.advance(61)
     new = db.leases.acquire(session)
     db.engine.write(lambda tx: release_process(tx, "another", db.ids))

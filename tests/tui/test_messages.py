@@ -123,7 +123,7 @@ async def test_a_picture_of_the_clipboard_is_attached_and_shown(
     program = programs / "xclip"
     program.write_text(f'#!/bin/sh\ncase "$*" in *image/png*) cat {tmp_path}/clipboard;; esac\n')
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setattr("hermes_core.system_programs.SYSTEM_FOLDERS", (str(programs), "/usr/bin"))
     monkeypatch.setenv("DISPLAY", ":9")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     app = opened("[{say: Seen.}]")

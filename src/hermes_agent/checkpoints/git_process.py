@@ -11,8 +11,8 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from hermes_agent.sandbox.programs import system_program
 from hermes_core.errors import CheckpointError
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-import shutil
 import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -20,6 +19,7 @@ from hermes_agent.sandbox.runner import limited_command
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from hermes_core.package_installer import Library
+from hermes_core.system_programs import program_on_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,7 +183,7 @@ class McpConnection:
 
         program, *arguments = self.server.command
         environment = dict(self.server.env)
-        executable = shutil.which(program, path=environment.get("PATH"))
+        executable = program_on_path(program, path=environment.get("PATH"))
         if executable is None:
             raise ToolError(f"program not found: {program}")
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="hermes-mcp-")))

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.permissions import file_writes, forbidden, remote_effects, risks
+from hermes_agent.permissions.file_access import FileAccess
 from hermes_agent.permissions.nested_commands import (
     INTERPRETERS,
     SHELLS,
     inner_commands,
     inner_script,
 )
-from hermes_agent.permissions.shell_script import ShellParser
+from hermes_agent.permissions.path_zones import possible_paths
+from hermes_agent.permissions.shell_script import ShellParser, is_computed_name
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
+from hermes_core.system_programs import program_on_path, system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,75 +28,116 @@ if TYPE_CHECKING:
     from hermes_agent.permissions.path_zones import PathContext
     from hermes_agent.permissions.shell_script import ShellCommand, ShellScript
 
-READERS = word_set(
-    "ls cat head tail less more wc grep egrep fgrep rg ag fd file stat du df pwd cd echo printf "
-    "true false test [ : which type whereis basename dirname realpath readlink date uname whoami "
-    "id groups hostname uptime ps pgrep top free lsof printenv diff cmp comm cut tr uniq column nl "
-    "tac rev fold expand od xxd hexdump strings md5sum sha1sum sha256sum cksum jq yq tree find "
-    "sort seq sleep man help locale getconf nproc lscpu arch exit return set shift export declare "
-    "local readonly typeset read unset break continue wait jobs git sed tldr cal paste join look "
-    "pstree vmstat dmesg journalctl zcat zgrep bat column numfmt factor dig "
-    "nslookup host ping"
-)
-# Variables by which a program that reads would load or run something else.
-LOADERS = re.compile(
-    r"(PATH|LD_\w+|BASH_ENV|ENV|IFS|PAGER|\w+_PAGER|EDITOR|GIT_\w+|\w*OPT(ION)?S|PROMPT_COMMAND)"
-)
-# Options by which a program that reads would write or run another.
-WRITE_OPTIONS = {
-    "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint|fprintf|fprint0|fls)"),
-    "fd": re.compile(r"-\w*[xX].*|--exec.*"),
-    "ag": re.compile(r"--pager.*"),
-    "printf": re.compile(r"-v.*"),
-    "read": LOADERS,
-    "sort": re.compile(r"-\w*[oT].*|--(output|compress|temp).*"),
-    "rg": re.compile(r"--pre.*|--hostname-bin.*"),
-    "tree": re.compile(r"-\w*[oR].*"),
-    "less": re.compile(r"-\w*[oO].*|\+.*|--log-file.*"),
-    "more": re.compile(r"\+.*"),
-    "man": re.compile(r"-[PHC].*|--pager.*|--html.*"),
-    "date": re.compile(r"-\w*s.*|--set.*"),
-    "hostname": re.compile(r"[^-].*|-[bF].*"),
-    "dmesg": re.compile(r"-[cCDEn].*|--(clear|read-clear|console).*"),
-    "journalctl": re.compile(r"--(vacuum|rotate|flush|sync).*"),
-    "yq": re.compile(r"-i|--inplace"),
-    "bat": re.compile(r"--pager.*"),
-    "file": re.compile(r"-C|--compile"),
+# Exact forms of programs that only read: their options, and how many operands they may have.
+# A command in one of these forms runs unasked where the operating system enforces nothing, so an
+# option is listed only if it starts no program and writes no file.
+NO_OPTIONS: Final = re.compile(r"(?!)")
+READ_FORMS: Final[dict[str, tuple[re.Pattern[str], int]]] = {
+    name: (re.compile(options), operands)
+    for names, options, operands in (
+        ("true false pwd whoami nproc arch", r"(?!)", 0),
+        ("basename dirname cd tac rev seq", r"(?!)", 99),
+        ("echo", r"-[neE]+", 999),
+        ("printf", r"(?!)", 999),
+        ("uname", r"-[asnrvmpio]+", 0),
+        ("id", r"-[ugnGr]+", 1),
+        ("date", r"-u|-I\w*", 0),
+        ("which", r"-a", 99),
+        ("type", r"-[aptP]+", 99),
+        ("ls", r"-[1AaFGHLRSXcdfghiklnopqrstux]+|--color=never", 99),
+        ("cat", r"-[AbEensTtuv]+", 99),
+        ("nl", r"-ba", 99),
+        ("head", r"-\d+|-[nc]\d*", 99),
+        ("tail", r"-\d+|-[nc]\d*", 99),
+        ("wc", r"-[clmwL]+", 99),
+        (
+            "grep egrep fgrep",
+            r"-[EFGHILabchilnoqrsvwx]+|-[ABCm]\d*|-e|--(in|ex)clude(-dir)?=.+",
+            99,
+        ),
+        ("rg", r"-[FHILNSchilnosuvwx.]+|-[ABCm]\d*|-[egt]|--(files|hidden|no-heading)", 99),
+        ("stat", r"-[Lf]+|-c", 99),
+        ("file", r"-[bLi]+", 99),
+        ("realpath readlink", r"-[efm]+", 99),
+        ("du", r"-[achksx]+|-d\d*|--max-depth=\d+", 99),
+        ("df", r"-[hTik]+", 99),
+        ("diff", r"-[uNrqwbBi]+|-U\d+", 2),
+        ("cmp", r"-[sl]+", 2),
+        ("comm", r"-[123]+", 2),
+        ("cut", r"-[dfcb].*|-s", 99),
+        ("tr", r"-[cdsC]+", 2),
+        ("sort", r"-[bdfghinruVzM]+|-k\d[\d.,nr]*|-t.", 99),
+        ("uniq", r"-[cdiu]+", 1),
+        ("column", r"-t", 99),
+        ("md5sum sha1sum sha256sum sha512sum cksum", r"(?!)", 99),
+        ("tree", r"-[adfhps]+|-L", 99),
+        (
+            "find",
+            r"-(i?name|i?path|type|maxdepth|mindepth|size|mtime|mmin|newer|empty|print0?|not|o|a"
+            r"|prune|\d+)",
+            99,
+        ),
+        ("sed", r"-n|-E", 99),
+    )
+    for name in names.split()
 }
-PLAIN_SED = re.compile(r"(\d+|\$|/[^/;{}]*/)?(,(\d+|\$|/[^/;{}]*/))?[pdq=](;|$)")
+BUILTINS: Final = word_set("true false pwd cd echo printf type")
+PLAIN_SED: Final = re.compile(r"(\d+|\$)(,(\d+|\$))?p")
+READ_TARGETS: Final = re.compile(r"(\d*|&)>>?\s*/dev/null|\d*>&\d|<\s*/dev/null")
 
 
-def only_reads(command: ShellCommand) -> bool:
-    """Whether this command is known to change nothing."""
+def only_reads(command: ShellCommand, context: PathContext) -> bool:
+    """Whether a command has one of the exact forms that change nothing and run nothing."""
     program, words = command.program, command.words[1:]
-    if program not in READERS or "/" in command.words[0].removeprefix("/usr/bin/").removeprefix(
-        "/bin/"
+    options, most = READ_FORMS.get(program, (NO_OPTIONS, -1))
+    if command.words[0] != program or any(UNKNOWN_PART in word for word in words):
+        return False
+    operands = [word for word in words if not word.startswith("-") or word == "-"]
+    if program == "date":
+        operands = [word for word in operands if not word.startswith("+")]
+    if len(operands) > most or not all(
+        options.fullmatch(word) for word in words if word.startswith("-") and word != "-"
     ):
         return False
-    if program == "git" and not any(word.startswith(UNKNOWN_PART) for word in words):
-        return risks.reads(command)
-    if program in {"sed", "git"}:
-        return program == "sed" and _sed_reads(words)
-    if program in {"uniq", "xxd"}:  # the second file is written
-        return len([word for word in words if not word.startswith("-")]) < 2 and "-r" not in words
-    exception = WRITE_OPTIONS.get(program)
-    if exception is not None and any(word.startswith(UNKNOWN_PART) for word in words):
-        return False  # it may be an option
-    return exception is None or not any(exception.fullmatch(word) for word in words)
-
-
-def _sed_reads(words: tuple[str, ...]) -> bool:
-    """`sed -n 1,20p` and the like; other scripts may write files or run programs."""
-    options = [word for word in words if word.startswith("-")]
-    rest = [word for word in words if not word.startswith("-")]
-    if any(option not in {"-n", "-E", "-r", "--quiet"} for option in options) or not rest:
+    if program == "sed" and not ("-n" in words and operands and PLAIN_SED.fullmatch(operands[0])):
         return False
-    return all(PLAIN_SED.fullmatch(f"{part};") for part in rest[0].split(";") if part.strip())
+    if not (program in BUILTINS or _is_system_program(program)):
+        return False
+    return program in {"echo", "printf"} or not _meets_hidden(operands, context)
+
+
+def _is_system_program(name: str) -> bool:
+    """Whether PATH leads to a program of the system, and not to one of a project."""
+    expected, found = system_program(name), program_on_path(name)
+    return None not in {expected, found} and Path(str(expected)).samefile(str(found))
+
+
+def _meets_hidden(operands: list[str], context: PathContext) -> bool:
+    """Whether a program that reads these paths, and the current folder, may read a hidden file."""
+    access = FileAccess(context.hermes_home, context.home)
+    workspace = context.free[0] if context.free else context.bases[0]
+    for operand in (".", *operands):
+        fixed = re.match(r"[^*?\[]*", operand)
+        named = operand if fixed is None or fixed[0] == operand else f"{fixed[0]}x"
+        for path in possible_paths(named, context):
+            real = Path(os.path.realpath(path if named == operand else path.parent))
+            if real.parts[1:2] in {("proc",), ("dev",)} or access.is_hidden(real, workspace):
+                return True
+            if access.hidden_below(real):
+                return True
+    return False
 
 
 MAX_DEPTH = 6
 DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx"})
-TRANSPARENT_WRAPPERS = frozenset({"time", "timeout", "nice", "command"})
+DECODERS = word_set("base64 base32 basenc xxd tr openssl uudecode")
+REDEFINERS = {"hash": "p", "enable": "f"}  # another program under a known name
+# Builtins that evaluate the subscript of a name: `unset 'a[$(…)]'`.
+NAME_USERS = word_set(
+    "read mapfile readarray getopts wait let unset declare typeset local export readonly"
+)
+TESTS = word_set("test [ printf")
+COMMAND_TABLES = re.compile(r"BASH_(CMDS|ALIASES)")
 DESTRUCTIVE_KEYS = frozenset({"delete-everything", "format-disk", "write-disk"})
 MAX_SCANNED_WORDS = 60
 # Programs that give a whole line to a shell somewhere.
@@ -136,6 +182,8 @@ class _Nesting(NamedTuple):
     depth: int = 0
     is_elevated: bool = False
     downloads: bool = False
+    fed: str | None = None  # what the script reads, as of a command
+    is_fed: bool = False
 
 
 class _ReviewRun:
@@ -149,6 +197,8 @@ class _ReviewRun:
         self._excerpt = ""
         self.seen: list[ShellCommand] = []
         self.only_reads = True
+        self._has_quoted_code = False
+        self._expands_again = False
 
     def script(self, text: str, way: _Nesting) -> None:
         """Look at a script, at any depth."""
@@ -169,12 +219,32 @@ class _ReviewRun:
         for target in script.writes:
             with self._reading(target.text):
                 self._found(*file_writes.write_findings(target.path, self._context))
-        if any(LOADERS.fullmatch(name) for name in script.assigned):
-            self.only_reads = False
+        self.only_reads &= script.is_plain and all(
+            READ_TARGETS.fullmatch(text) for text in script.redirects
+        )
+        self._has_quoted_code |= script.has_quoted_code or any(
+            command.program in DECODERS for command in script.commands
+        )
+        if any(COMMAND_TABLES.match(name) for name in script.assigned):
+            self._found(RiskFinding("computed-command", "redefines commands", Level.DOUBT))
+        self._evaluates(is_certain=script.expands_again)
         if way.depth <= MAX_DEPTH:
             for command in script.commands:
                 with self._reading(command.text):
                     self._command(command._replace(is_elevated=way.is_elevated), way)
+        keys = {finding.key for finding in self.findings}
+        if keys & remote_effects.CREDENTIAL_KEYS and remote_effects.second_program(
+            self.seen, script.assigned
+        ):
+            reason = "names another program, which would get your credentials"
+            self._found(RiskFinding("computed-script", reason, Level.DOUBT))
+
+    def _evaluates(self, *, is_certain: bool) -> None:
+        """Note whether text is evaluated; if some of it was quoted before, it may be code."""
+        self._expands_again |= is_certain
+        if self._has_quoted_code and self._expands_again:
+            reason = "evaluates quoted text as shell code"
+            self._found(RiskFinding("computed-script", reason, Level.DOUBT))
 
     def _is_local(self, command: ShellCommand, finding: RiskFinding) -> bool:
         """Whether packages go into an environment that the script has entered before."""
@@ -198,8 +268,16 @@ class _ReviewRun:
 
     def _command(self, command: ShellCommand, way: _Nesting) -> None:
         """Look at one command, then at what it runs."""
+        if command.program.startswith("git-"):
+            command = command._replace(words=("git", command.program[4:], *command.words[1:]))
+        if way.is_fed and not command.is_fed and command.fed is None:
+            command = command._replace(fed=way.fed, is_fed=True)
         self.seen.append(command)
-        if not command.program:
+        words = tuple(map(_without_unknown_start, command.words))
+        if words != command.words and way.depth <= MAX_DEPTH:
+            self._command(command._replace(words=words), way._replace(depth=way.depth + 1))
+        self._evaluates(is_certain=_evaluates_names(command))
+        if not command.program or _redefines(command):
             reason = "runs a program whose name is only known at run time"
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._context))
@@ -214,10 +292,9 @@ class _ReviewRun:
         self._found(*remote_effects.findings(command))
         if command.program == "git":
             self._found(*risks.git_findings(command, self._context))
-        self._found(*self._hidden(command))
         inner = list(inner_commands(command))
-        if not (inner and command.program in TRANSPARENT_WRAPPERS) and not only_reads(command):
-            self.only_reads = False
+        self._found(*self._hidden(command, inner))
+        self.only_reads = self.only_reads and only_reads(command, self._context)
         if way.depth <= MAX_DEPTH:
             self._runs(command, inner, way)
 
@@ -225,7 +302,10 @@ class _ReviewRun:
         for item in inner:
             self._command(item, way._replace(depth=way.depth + 1, is_elevated=item.is_elevated))
         is_elevated = command.is_elevated or command.program == "su"
-        way = way._replace(depth=way.depth + 1, is_elevated=is_elevated)
+        is_fed = command.is_fed or command.fed is not None
+        way = way._replace(
+            depth=way.depth + 1, is_elevated=is_elevated, fed=command.fed, is_fed=is_fed
+        )
         text = inner_script(command)
         if text is not None and UNKNOWN_PART in text:
             self._found(_unknown_script(command, text, way))
@@ -234,9 +314,9 @@ class _ReviewRun:
         if _reads_code(command):
             self._found(_unknown_script(command, UNKNOWN_PART, way))
 
-    def _hidden(self, command: ShellCommand) -> list[RiskFinding]:
+    def _hidden(self, command: ShellCommand, inner: list[ShellCommand]) -> list[RiskFinding]:
         """A destroying command among the words of a program that may well run it."""
-        if command.program in SHELLS or only_reads(command):
+        if command.program in SHELLS or (command.program in READ_FORMS and not inner):
             return []
         words = command.words[:MAX_SCANNED_WORDS]
         rests = [command._replace(words=words[place:]) for place in range(1, len(words))]
@@ -249,6 +329,29 @@ class _ReviewRun:
             for finding in forbidden.findings(rest, self._context)
             if finding.level == Level.FLOOR and finding.key in DESTRUCTIVE_KEYS
         ]
+
+
+def _redefines(command: ShellCommand) -> bool:
+    """Whether a known name leads to another program afterwards."""
+    letter = REDEFINERS.get(command.program)
+    options = "".join(word for word in command.words[1:] if word[:1] in {"-", UNKNOWN_PART})
+    return (letter is not None and (letter in options or UNKNOWN_PART in options)) or any(
+        COMMAND_TABLES.match(word) for word in command.words
+    )
+
+
+def _without_unknown_start(word: str) -> str:
+    """An option as it is if the variables in it are empty; other words as they are."""
+    bare = word.replace(UNKNOWN_PART, "")
+    return bare if bare.startswith("-") else word
+
+
+def _evaluates_names(command: ShellCommand) -> bool:
+    """Whether a builtin evaluates one of its words."""
+    words = command.words[1:]
+    if command.program in TESTS:
+        return any(re.match(r"-[vR]", word) or word[:1] == UNKNOWN_PART for word in words)
+    return command.program in NAME_USERS and any(is_computed_name(word) for word in words)
 
 
 def _folders(script: ShellScript, home: str) -> list[str]:

@@ -134,6 +134,11 @@ ZONE_FINDINGS: dict[Zone, tuple[str, str, Level]] = {
     Zone.HERMES: ("hermes-files", "changes the configuration of Hermes", Level.DOUBT),
     Zone.NETWORK: ("network-shell", "writes to a network connection", Level.RISK),
     Zone.APPROVALS: ("own-approvals", "changes what Hermes may do without asking", Level.FLOOR),
+    Zone.INSTALLATION: (
+        "own-program",
+        "changes the program files of Hermes. Work in another folder, such as a second clone",
+        Level.FLOOR,
+    ),
     Zone.ACCOUNTS: ("system-accounts", "overwrites system account files", Level.FLOOR),
     Zone.DISK: ("write-disk", "writes directly to a disk device", Level.FLOOR),
     Zone.FREE: ("write", "changes files", Level.WRITE),

@@ -23,6 +23,7 @@ PARTITIONERS = frozenset({"fdisk", "gdisk", "sgdisk", "sfdisk", "parted", "cfdis
 POWER_PROGRAMS = frozenset({"shutdown", "reboot", "halt", "poweroff"})
 POWER_WORDS = POWER_PROGRAMS | {"kexec", "emergency", "rescue"}
 FILTERS = re.compile(r"-i?(name|path|regex|wholename)|-(newer|mtime|mmin|size|user|empty|inum).*")
+REMOVERS = frozenset({"rm", "shred", "unlink", "truncate", "mv", "dd", "sh", "bash"})
 OWN_NAMES = re.compile(r"\bhermes\b")
 SIGNAL_OPTIONS = re.compile(r"-(s|n|\d+|SIG\w+|[A-Z]\w*|l|L|-signal(=.*)?)")
 
@@ -91,9 +92,12 @@ def hides_options(command: ShellCommand) -> bool:
 def _find(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     words = command.words[1:]
     starts = tuple(word for word in words[: _first_option(words)] if word not in {"-H", "-L", "-P"})
-    removes = "-delete" in words or bool({"rm", "shred", "unlink"} & set(words))
-    if removes and not any(FILTERS.fullmatch(word) for word in words):
-        yield from _lost(starts, context, "delete", homes=True)
+    removes = "-delete" in words or bool(REMOVERS & set(words))
+    if removes and any(FILTERS.fullmatch(word) for word in words):  # perhaps of every name
+        for finding in _lost(starts or (".",), context, "perhaps delete", homes=True):
+            yield finding._replace(level=Level.DOUBT)
+    elif removes:
+        yield from _lost(starts or (".",), context, "delete", homes=True)
 
 
 def _first_option(words: tuple[str, ...]) -> int:

@@ -1,7 +1,8 @@
 """Grants: what a person has allowed, as rules that can be listed, edited and removed.
 
 A rule is a pattern key such as `network`, or `run: COMMAND`. The command of a rule is compared
-with the whole text; a last `*` stands for any further words of one simple command.
+with the whole text; a last `*` stands for further words of one simple command that are not
+options: an option can change what the command does or name another program.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ GRANTS_FILE: Final = RULES_FILE
 SHARED_NAME: Final = RULES_NAME  # of the file in a database
 KEY_PATTERN: Final = re.compile(r"[a-z][a-z0-9]*([-_:.][A-Za-z0-9_.-]+)*")
 # A wildcard never reaches into a second command, nor covers what a comment asks for.
+WILDCARD_WORD: Final = re.compile(r"--(verbose|quiet|dry-run)|[^-+:'\"\s][^'\"\s]*")
 SHELL_OPERATORS: Final = re.compile(r"[;&|`$()<>\n\\#]")
 
 
@@ -78,7 +80,9 @@ def _matches(rule: str, command: str) -> bool:
     if pattern == command.strip():
         return True
     is_prefix = pattern.endswith(" *") and not SHELL_OPERATORS.search(command)
-    return is_prefix and command.strip().startswith(pattern[:-1])
+    if not is_prefix or not command.strip().startswith(pattern[:-1]):
+        return False
+    return all(map(WILDCARD_WORD.fullmatch, command.strip()[len(pattern) - 1 :].split()))
 
 
 class Grants:

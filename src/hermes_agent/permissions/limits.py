@@ -7,6 +7,7 @@ A mode sets the limits, and what was allowed by name lifts those that it needs: 
 from __future__ import annotations
 
 import os
+import sys
 from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ from hermes_agent.sandbox.policy import (
     git_folders,
     start_up_paths,
 )
+from hermes_core.paths import installation_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,6 +92,7 @@ def build_policy(
         protected=tuple(_protected(place, keys)),
         reopened=_reopened(place, writable, keys),
         revealed=_revealed(place),
+        installation=(*installation_paths(), *(() if is_full else (Path(sys.prefix),))),
         visible=(place.workspace,),
         temporary=place.temporary,
         has_network=not is_plan and (is_full or Limit.NETWORK in lifted),

@@ -62,6 +62,7 @@ WRAPPERS = {
     "hatch": Wrapper("", subcommand="run"),
     "pdm": Wrapper("", subcommand="run"),
     "npx": Wrapper("p"),
+    "jobs": Wrapper(),
 }
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
 INTERPRETERS = re.compile(
@@ -70,7 +71,14 @@ INTERPRETERS = re.compile(
 RUNS_TEXT = {"eval": 0, "trap": 1}
 TEXT_READERS = frozenset({"sudo", "doas", "su", "runuser", "at", "batch"})  # without a command
 JOINERS = frozenset({"watch", "parallel"})  # their words are one script
-SCRIPT_OPTIONS = {"su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "env": "-S"}
+SCRIPT_OPTIONS = {
+    "su": "-c", "runuser": "-c", "script": "-c", "flock": "-c", "env": "-S",
+    "mapfile": "-C", "readarray": "-C", "compgen": "-C", "complete": "-C", "bind": "-x",
+}  # fmt: skip
+GIT_SCRIPTS = re.compile(
+    r"alias\.\w+=!|core\.(?:sshcommand|pager|editor|fsmonitor)=|--exec=|-x(?=.)|--[\w-]+-filter=",
+    re.IGNORECASE,
+)
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -155,12 +163,27 @@ def _of_words(program: str, words: tuple[str, ...], command: ShellCommand) -> st
     """The script that the words of a command are."""
     text = None
     if program in RUNS_TEXT:
-        text = " ".join(words[1:2] if RUNS_TEXT[program] else words[1:])
+        rest = words[2:] if words[1:2] == ("--",) else words[1:]
+        text = " ".join(rest[:1] if RUNS_TEXT[program] else rest)
     if program in JOINERS:
         text = " ".join(inner_words(command)).replace("{}", UNKNOWN_PART)
+    if program == "git":
+        text = "\n".join(_of_git(words))
     if program in {"source", "."} and len(words) > 1 and _is_no_file(words[1]):
         text = UNKNOWN_PART
     return text or None
+
+
+def _of_git(words: tuple[str, ...]) -> Iterator[str]:
+    """What Git gives to a shell: aliases, programs of its settings, and commands to repeat."""
+    for place, word in enumerate(words):
+        setting = GIT_SCRIPTS.match(word)
+        if setting is not None:
+            yield word[setting.end() :]
+        elif word in {"foreach", "run"}:
+            yield " ".join(words[place + 1 :])
+        elif word in {"-x", "--exec"} or word.endswith("-filter"):
+            yield " ".join(words[place + 1 : place + 2])
 
 
 def _after_option(words: tuple[str, ...], option: str) -> str | None:
@@ -176,12 +199,13 @@ def _after_option(words: tuple[str, ...], option: str) -> str | None:
 def _of_shell(command: ShellCommand) -> str | None:
     """A shell runs the text after -c, a file, or what it reads."""
     words = command.words
+    has_text = any(re.fullmatch(r"-\w*c\w*", word) for word in words[1:])
     for place, word in enumerate(words[1:], 1):
         if re.fullmatch(r"[-+]\w+", word) and not word.startswith("--"):
             if "c" in word and word[0] == "-":
                 rest = [word for word in words[place + 1 :] if not re.fullmatch(r"[-+]\w+", word)]
                 return rest[0] if rest else None
-            if word in {"-s", "-"} or "s" in word:
+            if "s" in word and not has_text:
                 return _read_by(command)
         elif word == "-":
             return _read_by(command)

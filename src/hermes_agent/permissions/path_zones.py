@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.sandbox.policy import start_up_paths
-from hermes_core.paths import TRUST_FILE
+from hermes_core.paths import TRUST_FILE, installation_paths
 
 HARMLESS_DEVICES = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 DISK_DEVICES = re.compile(
@@ -34,10 +34,11 @@ class Zone(Enum):
     DOTFILE = "dotfile"
     GIT = "git"
     HERMES = "hermes"
-    APPROVALS = "approvals"
     OUTSIDE = "outside"
     UNKNOWN = "unknown"
     NETWORK = "network"
+    APPROVALS = "approvals"
+    INSTALLATION = "installation"
     ACCOUNTS = "accounts"
     DISK = "disk"
 
@@ -92,13 +93,14 @@ def _zone(path: Path, context: PathContext) -> Zone:
         (HARMLESS_DEVICES, Zone.HARMLESS),
         (re.compile(r"/dev/(tcp|udp)/.*"), Zone.NETWORK),
         (KERNEL, Zone.DISK),
+        (re.compile(f"{DISK_DEVICES.pattern}.*"), Zone.DISK),
     ):
         if pattern.fullmatch(text):
             return answer
-    if DISK_DEVICES.match(text):
-        return Zone.DISK
     if text in ACCOUNTS or text.startswith("/etc/sudoers.d/"):
         return Zone.ACCOUNTS
+    if any(path.is_relative_to(folder) for folder in installation_paths()):
+        return Zone.INSTALLATION
     return _among_files(path, context)
 
 

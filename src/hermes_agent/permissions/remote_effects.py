@@ -11,11 +11,13 @@ import re
 from typing import TYPE_CHECKING
 
 from hermes_agent.permissions.file_writes import split_options
+from hermes_agent.permissions.nested_commands import INTERPRETERS
+from hermes_agent.permissions.risks import subcommand
 from hermes_agent.permissions.shell_words import word_set
 from hermes_agent.permissions.verdicts import RiskFinding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from hermes_agent.permissions.shell_script import ShellCommand
 
@@ -26,7 +28,7 @@ NETWORK_PROGRAMS = word_set(
 )
 # The first word after the program that needs the network.
 NETWORK_SUBCOMMANDS = {
-    "git": word_set("clone fetch pull ls-remote push"),
+    "git": word_set("clone fetch pull ls-remote push send-pack send-email imap-send lfs svn"),
     **dict.fromkeys(
         ("npm", "pnpm", "yarn", "bun"),
         word_set("install i ci add update upgrade up outdated audit view info search dlx create x"),
@@ -57,6 +59,7 @@ CLOUD_READS = word_set("version --version help --help -h completion fmt validate
 FORGE_PROGRAMS = word_set("gh glab hub tea")
 CONTAINER_PROGRAMS = word_set("docker podman nerdctl docker-compose buildah skopeo lxc incus")
 PUBLISHERS = {
+    **dict.fromkeys(("oras", "crane", "regctl"), word_set("push copy")),
     "twine": word_set("upload"),
     "uv": word_set("publish"),
     "poetry": word_set("publish"),
@@ -70,11 +73,60 @@ PUBLISHERS = {
 }
 
 
+GIT_SENDERS = word_set("push send-pack send-email imap-send http-push")
+GIT_SENDING_TOOLS = frozenset({("lfs", "push"), ("subtree", "push"), ("svn", "dcommit")})
+MAILERS = word_set("mail mailx sendmail mutt msmtp swaks")
+# Options by which a program that gets credentials runs another one, which sees them, too.
+PROGRAM_OPTIONS = {
+    **dict.fromkeys(
+        ("ssh", "scp", "sftp", "rsync", "mosh"),
+        re.compile(
+            r"(-o)?\s*(ProxyCommand|LocalCommand|PermitLocalCommand|KnownHostsCommand|Include|Match"
+            r"|PKCS11Provider|SecurityKeyProvider)\b.*|-[FISeD].*|--rsh.*|--ssh=.*",
+            re.IGNORECASE,
+        ),
+    ),
+    "git": re.compile(r"--(rec|ex|upl).*|-c|--config-env.*|ext::.*", re.DOTALL),
+    "gh": re.compile(r"extension|ext|alias"),
+}
+CREDENTIAL_VARIABLES = re.compile(
+    r"(GIT|SSH|RSYNC|GH|DOCKER|KUBE|LD|AWS)_\w+|PAGER|EDITOR|VISUAL|PATH|HOME"
+)
+CREDENTIAL_KEYS = frozenset(
+    {"ssh", "git-push", "git-push-force", "forge", "cloud", "publish", "containers"}
+)
+
+
+def second_program(commands: Iterable[ShellCommand], assigned: Iterable[str]) -> bool:
+    """Whether an option or a variable names a program that would run with credentials."""
+    commands = list(commands)
+    names = {word.partition("=")[0] for each in commands for word in each.words if "=" in word}
+    if any(CREDENTIAL_VARIABLES.fullmatch(name) for name in {*names, *assigned}):
+        return True
+    return any(
+        option.fullmatch(word)
+        for command in commands
+        if (option := PROGRAM_OPTIONS.get(command.program)) is not None
+        for word in command.words[1:]
+    )
+
+
+def _program_and_words(command: ShellCommand) -> tuple[str, tuple[str, ...]]:
+    """The program and its words without options; of Git from the subcommand on."""
+    words = command.words
+    if command.program == "git":
+        rest = subcommand(command)
+        return "git", (*rest[:1], *split_options(command._replace(words=rest)).positionals)
+    if INTERPRETERS.fullmatch(command.program) and "-m" in words[:-1]:
+        command = command._replace(words=words[words.index("-m") + 1 :])
+    return command.program, split_options(command).positionals
+
+
 def findings(command: ShellCommand) -> Iterator[RiskFinding]:
     """What one simple command does outside this machine."""
-    program, words = command.program, split_options(command).positionals
+    program, words = _program_and_words(command)
     first = words[0] if words else ""
-    if program == "git" and first == "push":
+    if program == "git" and (first in GIT_SENDERS or words[:2] in GIT_SENDING_TOOLS):
         yield RiskFinding("git-push", "sends commits to another repository (git push)")
     if program in FORGE_PROGRAMS and first:
         yield RiskFinding("forge", f"uses your account at a code host ({program})")
@@ -82,7 +134,9 @@ def findings(command: ShellCommand) -> Iterator[RiskFinding]:
         yield RiskFinding("cloud", f"uses your cloud account ({program})")
     if program in CONTAINER_PROGRAMS and first:
         yield RiskFinding("containers", f"controls containers of this machine ({program})")
-    if first in PUBLISHERS.get(program, ()):
+    if program in MAILERS:
+        yield RiskFinding("publish", f"sends e-mail ({program})")
+    if first in PUBLISHERS.get(program, ()) or words[:2] == ("npm", "publish"):
         yield RiskFinding("publish", "publishes a package")
     if _uses_network(program, words):
         yield RiskFinding("network", f"uses the network ({program})")

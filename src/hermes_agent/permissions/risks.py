@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Rule = Callable[[ShellCommand], Iterator[RiskFinding]]
 
-VALUE_OPTIONS = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+VALUE_OPTIONS = word_set(
+    "-C -c --git-dir --work-tree --namespace --exec-path --config-env --attr-source --super-prefix"
+)
 READING_SUBCOMMANDS = word_set(
     "status log diff show blame grep ls-files ls-tree ls-remote rev-parse rev-list describe "
     "shortlog cat-file name-rev merge-base for-each-ref count-objects whatchanged help version "
@@ -197,8 +199,10 @@ SUSPICIOUS_CODE = re.compile(
     r"|\bopen\([^)]*,\s*(mode\s*=\s*)?['\"][rb]?[wax+]|write_text|write_bytes|writeFile|file_put|urlopen|`|\bfork\b",
     re.IGNORECASE,
 )
+SED_RUNS = re.compile(r"(?:^|[;{}\n\d$/!,])\s*e(?:\s|$)|\W[gpiIMm\d]*e[gpiIMm\d]*(?:\s*[;}\n]|$)")
 DESTROYS_ALL = re.compile(
-    r"rm\s+-\w*[rR]\w*\s+(-\S+\s+)*['\"]?(/|~|\$HOME)['\"\s*)]|rmtree\(['\"]/?['\"]"
+    r"\brm\s+(?:\S+\s+)*?-\w*[rR]\w*\s+(?:\S+\s+)*?['\"]?(?:/|~|\$\{?HOME\}?)/?(?![\w.~/])"
+    r"|rmtree\(['\"]/?['\"]"
 )
 
 
@@ -211,6 +215,9 @@ def findings(command: ShellCommand) -> Iterator[RiskFinding]:
         yield from _system_packages(command)
     if INTERPRETERS.fullmatch(program) or program in {"awk", "gawk", "mawk"}:
         yield from inline_code(command)
+    if program in {"sed", "gsed"} and any(SED_RUNS.search(word) for word in command.words[1:]):
+        reason = "may run a program inside a sed script"
+        yield RiskFinding("inline-code", reason, Level.DOUBT)
     if program in DATABASES:
         yield from _database(command)
     rule = RULES.get(program)

@@ -1,7 +1,8 @@
 """A command line taken apart: every simple command anywhere in it, with what it reads.
 
 Pipes, lists, subshells, loops, functions and substitutions are all walked. Where the parser
-and bash could disagree, the whole is called unparsable, which is asked for.
+and bash could disagree, the whole is called unparsable, which is asked for: every character of
+the text must belong to a token that bash would read in the same way.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+HEREDOC_WORD = re.compile(r"\\?[\w.-]+|'[\w.-]+'|\"[\w.-]+\"")
+MORE_DELIMITER = re.compile(r"<<-?[ \t]*+(?:\\?[\w.-]++|'[^']*+'|\"[^\"]*+\")(?=[^\s;|&)<>])")
 HEREDOC_BODY_TYPES = frozenset({"heredoc_body", "heredoc_end", "heredoc_content"})
 
 
@@ -39,7 +42,7 @@ class Extent(NamedTuple):
 def extent(redirect: Node, lines: list[str]) -> Extent | None:
     """Where bash sees a here-document begin and end; None when it has no end."""
     start = next((child for child in redirect.children if child.type == "heredoc_start"), None)
-    if start is None:
+    if start is None or not HEREDOC_WORD.fullmatch(source(start)):
         return None
     word = re.sub(r"['\"\\]", "", source(start))
     strips_tabs = redirect.children[0].type == "<<-"
@@ -57,6 +60,8 @@ def is_sound(redirect: Node, text: str) -> bool:
     ends = [child for child in redirect.children if child.type == "heredoc_end"]
     if result is None or len(ends) != 1 or ends[0].start_point.row != result.end:
         return False
+    if MORE_DELIMITER.search(lines[result.start]):
+        return False  # the delimiter has more parts
     others = [child for child in redirect.children if child.type not in HEREDOC_BODY_TYPES]
     if any(child.end_point.row != result.start for child in others):
         return False
@@ -76,10 +81,14 @@ def body(redirect: Node) -> str | None:
     if result is None:
         return None
     rows = lines.decode(errors="replace").split("\n")[result.start + 1 : result.end]
-    return "\n".join(row.lstrip("\t") if result.strips_tabs else row for row in rows) + "\n"
+    text = "\n".join(row.lstrip("\t") if result.strips_tabs else row for row in rows) + "\n"
+    is_expanded = not result.is_quoted and re.search(r"[$`\\]", text) is not None
+    return text + UNKNOWN_PART if is_expanded else text
 
 
 MAX_COMMAND_CHARACTERS = 100_000
+MAX_COMMANDS = 300
+MAX_NODES = 20_000
 NOT_WORDS = frozenset(
     {"variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment"}
 )
@@ -90,8 +99,34 @@ SINGLE_WORD_TYPES = word_set("variable_assignment concatenation command_name sim
 ASSIGNERS = frozenset(
     {"read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "wait", "exec"}
 )
-KEYWORDS = frozenset({"{", "}", "do", "done", "then", "fi", "esac", "coproc", "in", "else"})
+KEYWORDS = word_set(
+    "{ } do done then fi esac coproc in else elif if while until for case select function [[ ]] (( "
+    "!"
+)
+# How bash reads the text of a token; the parser accepts more.
+LEAF_TEXTS = {
+    "raw_string": re.compile(r"'[^']*'"),
+    "ansi_c_string": re.compile(r"\$'(?:\\.|[^'\\])*'", re.DOTALL),
+    "regex": re.compile(r"(?:\\.|[^\s`;&<>\"'$\\]|\$(?![({\w'\"]))+"),
+    "special_variable_name": re.compile(r"[*@?!#$_0-]"),
+    "heredoc_start": HEREDOC_WORD,
+}
+LEAF_TEXTS["extglob_pattern"] = LEAF_TEXTS["regex"]
+WORD_TEXT = re.compile(r"(?:\\.|[^\s'\"`$;&|()<>\\])+", re.DOTALL)
+QUOTED_TEXT = re.compile(r'(?:\\.|[^"`$\\]|\$(?![({\[\w@*#?!$-]))*', re.DOTALL)
+# Text that is code if it is expanded once more: `$(`, a backtick, or the start of one.
+QUOTED_CODE = re.compile(r"\$(?:[({\['\"]|$)|`|\\(?:x24|x60|0?44|0?140|[uU]0*24|[uU]0*60)")
+ARITHMETIC_TESTS = word_set("-v -R -eq -ne -lt -le -gt -ge")
+# Variables whose value bash expands or runs.
+EXPANDED_VARIABLES = re.compile(
+    r"\b(?:PS[0-4]|PROMPT_COMMAND|BASH_ENV|ENV|BASH_CMDS|BASH_ALIASES|SHELLOPTS|BASHOPTS)\b"
+)
+PLAIN_TYPES = word_set(
+    "program list pipeline command command_name word raw_string string string_content number "
+    'concatenation comment file_redirect file_descriptor redirected_statement && || | ; > < >& "'
+) | {"\n"}
 BOUNDARIES = frozenset(" \t\n;&|()")
+WORD_ENDS = b" \t\n;&|()<>`"
 BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
@@ -125,9 +160,13 @@ class ShellScript(NamedTuple):
 
     commands: tuple[ShellCommand, ...] = ()
     writes: tuple[WriteTarget, ...] = ()  # of redirections
+    redirects: tuple[str, ...] = ()  # of files, as they are written
     functions: tuple[tuple[str, str], ...] = ()  # names and bodies
     assigned: frozenset[str] = frozenset()
     is_parsed: bool = True
+    is_plain: bool = False  # nothing but commands with constant words
+    has_quoted_code: bool = False
+    expands_again: bool = False  # evaluates text that may come from quotes
 
 
 class ShellParser:
@@ -157,14 +196,19 @@ class ShellParser:
         nodes = list(_walk(root))
         values = self._values(nodes)
         commands = [_command(node, values) for node in nodes if node.type == "command"]
-        commands += [_declaration(node) for node in nodes if node.type == "declaration_command"]
+        declarations = (node for node in nodes if node.type == "declaration_command")
+        commands += [_declaration(node, values) for node in declarations]
         commands += _orphans(nodes, values)
         return ShellScript(
             tuple(command for command in commands if command.words),
             tuple(_targets(nodes, values)),
+            tuple(source(node) for node in nodes if node.type == "file_redirect"),
             tuple(_function(node) for node in nodes if node.type == "function_definition"),
             frozenset(_assigned_names(nodes)),
             not any(command.program in KEYWORDS for command in commands),
+            all(node.type in PLAIN_TYPES and not _is_pattern(node) for node in nodes),
+            any(_is_quoted_code(node) for node in nodes),
+            re.search(r"\{\w+\[", source(root)) is not None or any(map(_expands_again, nodes)),
         )
 
     def _values(self, nodes: list[Node]) -> KnownVariables:
@@ -212,8 +256,11 @@ def _is_sound(root: Node, text: str) -> bool:
     if root.has_error:
         return False
     data = text.encode()
-    end = 0
-    for node in _walk(root):
+    end = commands = 0
+    for number, node in enumerate(_walk(root)):
+        commands += node.type == "command"
+        if commands > MAX_COMMANDS or number > MAX_NODES:
+            return False
         if not _is_sound_node(node, data, text):
             return False
         if node.child_count == 0 or node.type in {"string", "heredoc_body"}:
@@ -231,7 +278,101 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return is_sound(node, text)
     if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
-    return node.type != "word" or re.search(r"(?<!\\)\s", source(node)) is None
+    is_redirect = node.type in {"file_redirect", "herestring_redirect"}
+    if is_redirect and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
+        return False  # bash takes what follows for a part of the name
+    return _is_sound_text(node) and (node.child_count > 0 or _is_sound_leaf(node))
+
+
+def _is_sound_text(node: Node) -> bool:
+    """Whether the text of a node between its tokens is read by bash as text, too."""
+    text = source(node)
+    if node.type == "string":
+        return all(QUOTED_TEXT.fullmatch(part) for part in _own_texts(node, "string_content"))
+    if node.type == "heredoc_body" and not _is_literal(node):
+        parts = _own_texts(node, "heredoc_content")
+        return not any(re.search(r"(?<!\\)\$[({\[]", part) for part in parts)
+    if node.type == "command_substitution" and text.startswith("`"):
+        return not re.search(r"[`\\]", text[1:-1])
+    return node.type != "file_redirect" or "\\" not in text
+
+
+def _is_sound_leaf(node: Node) -> bool:
+    """Whether a token has the text that bash would read as this token."""
+    kind, text = node.type, source(node)
+    parent = node.parent.type if node.parent is not None else ""
+    if kind in {"string_content", "heredoc_content", "heredoc_body", "heredoc_end"}:
+        return True  # checked with what it is part of
+    if not node.is_named:
+        return text.strip() == kind.strip() and (
+            "`" not in text or parent == "command_substitution"
+        )
+    if kind == "regex" and parent == "command":
+        return False
+    return LEAF_TEXTS.get(kind, WORD_TEXT).fullmatch(text) is not None
+
+
+def _own_texts(node: Node, content: str) -> Iterator[str]:
+    """The parts of a string that are text; the parser leaves some of them to no token."""
+    quotes = node.type == "string"
+    text, at = node.text or b"", int(quotes)
+    for child in node.children:
+        if child.type not in {content, '"'}:
+            yield text[at : child.start_byte - node.start_byte].decode(errors="replace")
+            at = child.end_byte - node.start_byte
+    yield text[at : len(text) - int(quotes)].decode(errors="replace")
+
+
+def _is_literal(body_node: Node) -> bool:
+    """Whether the delimiter of a here-document is quoted, so that nothing in it is expanded."""
+    siblings = body_node.parent.children if body_node.parent is not None else []
+    return any(child.type == "heredoc_start" and source(child)[0] in "'\"\\" for child in siblings)
+
+
+def _is_pattern(node: Node) -> bool:
+    """Whether a word may become several, or an option, by the names of files."""
+    return node.type == "word" and re.match(r"[*?\[]|.*[{}]", source(node)) is not None
+
+
+def _is_quoted_code(node: Node) -> bool:
+    if node.type in {"raw_string", "ansi_c_string"}:
+        return QUOTED_CODE.search(source(node)[:-1]) is not None
+    if node.type in {"word", "string_content", "heredoc_body", "extglob_pattern", "regex"}:
+        return QUOTED_CODE.search(source(node)) is not None
+    return node.type == "$" and node.parent is not None and node.parent.type != "simple_expansion"
+
+
+def _expands_again(node: Node) -> bool:
+    """Whether bash evaluates text here that was expanded or quoted before."""
+    kind = node.type
+    if kind in {"declaration_command", "unset_command"}:
+        return any(is_computed_name(source(child)) for child in node.children[1:])
+    if kind in {"word", "variable_name", "raw_string", "string_content"}:
+        return EXPANDED_VARIABLES.search(source(node)) is not None
+    if kind == "test_command":
+        is_plain = node.children[0].type == "[["
+        return any(_is_arithmetic_test(child, is_plain=is_plain) for child in _walk(node))
+    marks = {child.type for child in node.children}
+    return (
+        kind in {"arithmetic_expansion", "c_style_for_statement", "subscript"}
+        or (kind == "compound_statement" and "((" in marks)
+        or (kind == "array" and "[" in source(node))  # the subscript of an element
+        or (kind == "expansion" and bool({"@", "!", ":"} & marks))
+    )
+
+
+def _is_arithmetic_test(node: Node, *, is_plain: bool) -> bool:
+    if not is_plain and node.type in {"expansion", "simple_expansion", "command_substitution"}:
+        outer = node.parent  # of `[`, it may be the operator
+        return outer is not None and outer.type not in {"string", "binary_expression"}
+    return source(node) in ARITHMETIC_TESTS
+
+
+def is_computed_name(word: str) -> bool:
+    """Whether an argument of a builtin that takes names is more than a name or its plain value."""
+    if re.match(r"-\w*[iaAnvpR]", word) is not None:
+        return True
+    return re.fullmatch(r"[\w.,:/+-]*|\w+=.*", word, re.DOTALL) is None
 
 
 def _is_torn(node: Node, data: bytes) -> bool:
@@ -273,8 +414,10 @@ def _command(node: Node, values: KnownVariables) -> ShellCommand:
         (text for redirect in redirects if (text := _document(redirect, values)) is not None), None
     )
     feeder = _feeder(node)
-    if fed is None and feeder is not None:
-        fed = _printed(feeder, values)
+    if feeder is not None:
+        printed = _printed(feeder, values)
+        # A document after a pipe may be read by another command of it.
+        fed = printed if fed is None else f"{fed}\n{UNKNOWN_PART if printed is None else printed}"
     is_fed = feeder is not None or any(_is_stream(redirect) for redirect in redirects)
     return ShellCommand(tuple(words), fed, is_fed, text=source(node))
 
@@ -333,8 +476,8 @@ def _orphans(nodes: list[Node], values: KnownVariables) -> list[ShellCommand]:
     return results
 
 
-def _declaration(node: Node) -> ShellCommand:
-    return ShellCommand((source(node.children[0]),) if node.children else ())
+def _declaration(node: Node, values: KnownVariables) -> ShellCommand:
+    return ShellCommand(tuple(_words(node.children, values)))
 
 
 def _document(redirect: Node, values: KnownVariables) -> str | None:

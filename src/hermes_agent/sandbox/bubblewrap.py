@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox import seccomp
 from hermes_agent.sandbox.policy import without_nested
-from hermes_agent.sandbox.programs import system_program
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,8 +80,10 @@ def wrap(
         *([] if keeps_network or policy.has_network else ["--unshare-net"]),
         *_system(policy),
         *_writable(policy),
+        *_around_installation(policy),
         *_protected(policy),
         *_reopened(policy),
+        *_installation(policy),
         *_hidden(policy),
         *_revealed(policy),
         "--chdir", str(cwd),
@@ -124,6 +126,22 @@ def _reopened(policy: SandboxPolicy) -> list[str]:
     if not policy.is_limited:
         return []
     return [part for path in policy.reopened for part in _same("--bind", path)]
+
+
+def _around_installation(policy: SandboxPolicy) -> list[str]:
+    """The writable folders around the program files: one that is a mount cannot be renamed."""
+    arguments: list[str] = []
+    for path in without_nested(policy.installation):
+        tops = [*policy.writable, *([] if policy.is_limited else [Path("/")])]
+        for parent in reversed(path.parents):
+            if parent not in tops and any(parent.is_relative_to(top) for top in tops):
+                arguments += _same("--bind", parent)
+    return arguments
+
+
+def _installation(policy: SandboxPolicy) -> list[str]:
+    paths = (path for path in without_nested(policy.installation) if path.exists())
+    return [part for path in paths for part in _same("--ro-bind", path)]
 
 
 def _hidden(policy: SandboxPolicy) -> list[str]:

@@ -101,6 +101,8 @@ def _denied_write(tail: str, policy: SandboxPolicy, cwd: Path) -> Denial | None:
         return Denial(DeniedAccess.WRITE) if "ead-only file system" in tail else None
     path, folder = named[0], named[0].parent
     is_home = folder in map(Path, map(os.path.realpath, policy.protected))
+    if _is_below(path, policy.installation):
+        return None
     if _is_below(path, (*policy.hidden, *policy.protected)) and not is_home:
         return None
     while not folder.exists() and folder != folder.parent:

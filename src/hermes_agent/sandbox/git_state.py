@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.sandbox.policy import git_folders
-from hermes_agent.sandbox.programs import SYSTEM_PATH, system_program
+from hermes_core.system_programs import SYSTEM_PATH, system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

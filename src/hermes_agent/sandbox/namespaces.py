@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox import bubblewrap
 from hermes_agent.sandbox.host_proxy import FORWARDER, proxy_environment
-from hermes_agent.sandbox.programs import system_program
 from hermes_agent.tools import process_groups
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from hermes_agent.sandbox.host_proxy import HostProxy

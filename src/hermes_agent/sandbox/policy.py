@@ -72,6 +72,7 @@ class SandboxPolicy(NamedTuple):
     hidden: tuple[Path, ...]  # neither readable nor writable
     protected: tuple[Path, ...]  # readable, and not writable even below a writable folder
     revealed: tuple[Path, ...]  # readable although below a hidden folder
+    installation: tuple[Path, ...]  # the program files of Hermes: readable, never writable
     temporary: Path  # the private folder that stands for /tmp
     has_network: bool = False
     has_allowed_hosts: bool = False  # the proxy to `agent.allowed_hosts`, if there are any

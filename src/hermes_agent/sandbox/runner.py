@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from hermes_agent.sandbox import bubblewrap, landlock, seatbelt, seccomp
+from hermes_agent.sandbox.git_state import HOOKS
 from hermes_agent.sandbox.policy import (
     policy_as_json,
     policy_from_json,
@@ -214,8 +215,18 @@ def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
         named = (policy.temporary, *map(Path, WRITABLE_DEVICES))
         writable = [*_landlock_writable(policy), *_real(named)]
     else:
-        writable = readable
+        writable = [*landlock.paths_around(_never_written(policy)), *_landlock_writable(policy)]
     return landlock.Ruleset(readable, writable, network=policy.has_network)
+
+
+def _never_written(policy: SandboxPolicy) -> list[Path]:
+    """What no command writes in full mode: startup files, what is hidden, the program files.
+
+    The hooks of a repository are restored instead: git creates files beside them.
+    """
+    start_up = [path for path in policy.protected if path.name not in {HOOKS, "config"}]
+    paths = (*start_up, *policy.hidden, *policy.revealed, *policy.installation)
+    return _real(path for path in paths if os.path.lexists(path))
 
 
 def _landlock_writable(policy: SandboxPolicy) -> Iterator[Path]:
@@ -229,6 +240,7 @@ def _landlock_writable(policy: SandboxPolicy) -> Iterator[Path]:
                 if any(path.is_relative_to(folder) for path in policy.reopened)
             ),
             *(path for path in policy.hidden if not _contains_any(path, revealed)),
+            *policy.installation,
         ]
     )
     for folder in _real(policy.writable):

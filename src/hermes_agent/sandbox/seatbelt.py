@@ -10,7 +10,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from hermes_agent.sandbox.programs import system_program
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,6 +55,7 @@ def build_profile(policy: SandboxPolicy) -> str:
         rules += _rule("allow file-write*", [*policy.writable, policy.temporary])
     rules += _rule("deny file-write*", policy.protected)
     rules += _rule("allow file-write*", policy.reopened)
+    rules += _rule("deny file-write*", policy.installation)
     rules += _rule("deny file-read* file-write*", policy.hidden)
     rules += _rule("allow file-read*", policy.revealed)
     writable = [path for path in policy.revealed if _is_below(path, policy.writable)]

@@ -28,6 +28,7 @@ from hermes_agent.sandbox.temporary import private_folder
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.watchdog import Watchdog
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -215,7 +216,7 @@ class Jobs:
         self._start_up_guard = StartUpGuard()
         self._guards_lock = threading.RLock()  # of both guards
         self._is_closed = False
-        self._shell = shutil.which("bash") or "/bin/sh"
+        self._shell = system_program("bash") or "/bin/sh"
 
     @property
     def temporary(self) -> Path:

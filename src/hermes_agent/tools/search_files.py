@@ -10,7 +10,6 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import os
-import shutil
 import signal
 import stat
 import threading
@@ -32,6 +31,7 @@ from hermes_agent.tools.arguments import (
 )
 from hermes_agent.tools.base import Tool, success
 from hermes_agent.tools.bounded_regex import BoundedPattern
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,7 +111,7 @@ def _search(jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: 
         return known[file]
 
     policy = _reading_policy(limits.policy("rg", context.cwd, context), query.path)
-    program = shutil.which("rg")
+    program = system_program("rg")
     if program is None or not _can_list(policy, query.path):
         lines = _by_python(query, is_visible)
     else:

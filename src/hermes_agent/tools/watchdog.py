@@ -13,7 +13,7 @@ import os
 import subprocess
 import threading
 
-from hermes_agent.sandbox.programs import SYSTEM_PATH
+from hermes_core.system_programs import SYSTEM_PATH
 
 log = logging.getLogger(__name__)
 

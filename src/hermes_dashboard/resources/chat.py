@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastapi import WebSocket  # noqa: TC002 - FastAPI reads annotations
@@ -15,6 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from hermes_agent.providers.selection import require_configured_url
+from hermes_conversation.slash_commands import COMMANDS
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, UsageError
@@ -40,18 +40,35 @@ FULL_MODE: Final = (
     "Full mode cannot be chosen on a web page. Type /permissions full in a terminal, where "
     "`hermes -r ID` opens this conversation."
 )
-OUTSIDE_FOLDER: Final = (
-    "A page saves conversations in the working folder only. Give a name without another folder."
+# What a page may do; a new method or command is not available to pages until it is listed here.
+PAGE_METHODS: Final = frozenset(
+    """
+    session.create session.list session.most_recent session.resume session.activate
+    session.active_list session.close session.delete session.title session.history session.usage
+    session.status session.cwd.set session.reload session.prompts session.rewind session.tree
+    session.versions session.todo session.undo session.redo session.retry session.branch
+    session.compress session.interrupt session.steer session.queue session.save
+    session.permissions checkpoints.list checkpoints.diff checkpoints.preview checkpoints.restore
+    prompt.submit image.attach image.detach approval.respond clarify.respond secret.respond
+    commands.catalog command.dispatch complete.slash complete.path complete.file model.list
+    rpc.discover
+    """.split()  # noqa: SIM905 - a table
 )
-FORBIDDEN_METHODS: Final = frozenset(
-    {"gateway.shutdown", "shell.exec", "config.set", "config.get", "environment.update"}
+PAGE_COMMANDS: Final = frozenset(
+    """
+    new resume sessions search title undo redo diff checkpoints retry branch handoff compress usage
+    status model memory skills todo tools approve deny permissions trust stop queue steer remind
+    export copy context init help
+    """.split()  # noqa: SIM905 - a table
 )
 IN_THE_PANEL: Final = (
     "A page restores files in the panel Changed files, which shows the diff first. In a terminal, "
     "`hermes checkpoints restore` does it."
 )
-# Requests about files that are restored: a page may not restore what needs approval.
-RESTORE_METHODS: Final = frozenset({"checkpoints.preview", "checkpoints.restore"})
+# Requests that write files: for a page only where no approval is needed.
+LIMITED_METHODS: Final = frozenset(
+    {"checkpoints.preview", "checkpoints.restore", "session.save", "command.dispatch"}
+)
 # Requests with a working folder.
 FOLDER_METHODS: Final = frozenset({"session.create", "session.resume", "session.cwd.set"})
 MAX_BYTES: Final = (
@@ -251,16 +268,16 @@ def _check_frame(text: str, context: DashboardContext) -> CheckedFrame:
     except frames.RpcError as error:
         response = frames.error(frames.id_of(line), error.code, str(error))
         return CheckedFrame(text, frames.encode(response).decode())
-    if request.method in FORBIDDEN_METHODS:
+    if request.method not in PAGE_METHODS:
         message = f"{request.method} is not available to pages"
         refused = frames.error(request.id, frames.UNKNOWN_METHOD, message)
         return CheckedFrame(text, frames.encode(refused).decode())
     try:
         _check_models(request.params)
         _check_mode(request.params)
-        _check_file(request)
+        _check_command(request)
         _check_restore(request.params)
-        if request.method in RESTORE_METHODS:
+        if request.method in LIMITED_METHODS:
             text = _with_params(request, {**request.params, "within_permissions": True})
         if request.method in FOLDER_METHODS:
             text = _with_folder(request, context)
@@ -307,15 +324,14 @@ def _check_mode(params: JsonObject) -> None:
         raise UsageError(FULL_MODE)
 
 
-def _check_file(request: frames.RpcRequest) -> None:
-    """Refuse to save outside of the working folder: a file there could be one that a shell runs."""
-    names = _arguments_of("save", request.params)
-    if request.method == "session.save":
-        names = [request.params.get("path")]
-    for name in names:
-        path = PurePath(name.strip() if isinstance(name, str) else "")
-        if path.is_absolute() or ".." in path.parts or str(path).startswith("~"):
-            raise UsageError(OUTSIDE_FOLDER)
+def _check_command(request: frames.RpcRequest) -> None:
+    """Refuse built-in commands that are not for pages; others come from the user's own files."""
+    name = str(request.params.get("name") or "").removeprefix("/").lower()
+    built_in = next((item for item in COMMANDS if name in (item.name, *item.aliases)), None)
+    if request.method != "command.dispatch" or built_in is None:
+        return
+    if built_in.name not in PAGE_COMMANDS:
+        raise UsageError(f"/{built_in.name} is not available to pages. Use it in a terminal.")
 
 
 def _check_restore(params: JsonObject) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_core.errors import FetchError, UsageError
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +22,7 @@ PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,-]+\])?([=<>!~]=?
 GIT_SECONDS: Final = 300
 MAX_PLUGIN_BYTES: Final = 200 << 20
 # No hooks and helpers of the repository, no questions.
-GIT: Final = (
-    "git",
+GIT_OPTIONS: Final = (
     "-c", "core.hooksPath=/dev/null",
     "-c", "protocol.ext.allow=never",
     "-c", "advice.detachedHead=false",
@@ -85,8 +85,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def clone(source: PluginSource, target: Path) -> str:
     """Copy the files of a repository; returns the commit."""
-    if shutil.which("git") is None:
-        raise FetchError("git is not installed")
     checkout = target.with_name(f"{target.name}-checkout")
     branch = ["--branch", source.ref] if source.ref else []
     _git("clone", "--quiet", "--depth", "1", *branch, "--", source.location, str(checkout))
@@ -96,9 +94,12 @@ def clone(source: PluginSource, target: Path) -> str:
 
 
 def _git(*arguments: str) -> str:
+    git = system_program("git")
+    if git is None:
+        raise FetchError("git is not installed")
     try:
         process = subprocess.run(
-            [*GIT, *arguments],
+            [git, *GIT_OPTIONS, *arguments],
             capture_output=True,
             text=True,
             timeout=GIT_SECONDS,

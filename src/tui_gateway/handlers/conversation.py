@@ -291,7 +291,11 @@ def compress(peer: Dispatcher, params: RpcParams) -> object:
 
 
 def save(peer: Dispatcher, params: RpcParams) -> object:
-    return {"file": str(as_rpc(lambda: _live(peer, params).conversation.save(params.path)))}
+    within_folder = params.within_permissions
+    conversation = _live(peer, params).conversation
+    return {
+        "file": str(as_rpc(lambda: conversation.save(params.path, within_folder=within_folder)))
+    }
 
 
 def permissions(peer: Dispatcher, params: RpcParams) -> object:
@@ -364,7 +368,11 @@ def dispatch(peer: Dispatcher, params: RpcParams) -> object:
         return CommandResult("exec", switched.output, changed=True, session_id=session_id)
     line = f"/{name} {argument}".rstrip()
     if command.while_busy:
-        outcome, is_changed = as_rpc(lambda: slash_commands.run(live.conversation, line)), False
+        in_terminal = not params.within_permissions
+        outcome, is_changed = (
+            as_rpc(lambda: slash_commands.run(live.conversation, line, in_terminal=in_terminal)),
+            False,
+        )
     else:
         outcome, is_changed = _changed(peer, live, line)
     if not live.follow(outcome, peer):

@@ -110,7 +110,7 @@ def shell(peer: Dispatcher, params: RpcParams) -> object:
         return {"stdout": output.text, "stderr": "", "code": output.code}
     try:
         done = subprocess.run(
-            ["sh", "-c", params.command],
+            ["/bin/sh", "-c", params.command],
             cwd=params.cwd or None,
             capture_output=True,
             check=False,

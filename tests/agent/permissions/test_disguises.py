@@ -298,3 +298,9 @@ def test_any_text_gets_a_verdict(text, verdict):
 @given(text=respelled())
 def test_a_plain_respelling_is_refused_outright(text, verdict):
     assert verdict(text, "full") == "refuse"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_line_with_very_many_commands_is_asked_for(verdict, mode):
+    assert verdict(" | ".join(["ls"] * 301), mode) == "ask"
+    assert verdict("|".join(["ls"] * 20_000), mode) == "ask"

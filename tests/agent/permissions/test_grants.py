@@ -294,3 +294,23 @@ def test_the_root_of_all_files_is_not_a_working_folder(approvals, caller):
     verdict = approvals.command("touch /opt/x", caller._replace(workspace=Path("/")))
     assert isinstance(verdict, NeedsApproval)
     assert verdict.request.pattern_keys == ("write-outside",)
+
+
+@pytest.mark.parametrize(
+    ("command", "is_covered"),
+    [
+        ("git push origin main", True),
+        ("git push origin main --dry-run", True),
+        ("git push origin HEAD:main", True),
+        ("git push origin main --force", False),
+        ("git push origin --mirror", False),
+        ("git push origin :main", False),
+        ("git push origin +main", False),
+        ("git push origin HEAD --receive-pack=./evil", False),
+        ("git push origin '--force'", False),
+    ],
+)
+def test_a_wildcard_covers_no_options(hermes_home, caller, command, is_covered):
+    approvals = Approvals(is_sandboxed=True)
+    approvals.grants.add(["run: git push origin *"])
+    assert isinstance(approvals.command(command, caller), Allow) is is_covered

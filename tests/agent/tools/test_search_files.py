@@ -17,6 +17,7 @@ def tree(bench, request, monkeypatch):
     if request.param == "ripgrep" and RG is None:
         pytest.skip("no ripgrep here")
     if request.param != "ripgrep":
+        monkeypatch.setattr("hermes_core.system_programs.SYSTEM_FOLDERS", ())
         monkeypatch.setenv("PATH", "/nowhere")
     if request.param == "without RE2":
         monkeypatch.setitem(sys.modules, "re2", None)

@@ -145,7 +145,9 @@ class ChatRepl:
             return self._trust()
         try:
             line = self._ask_about_files(line)
-            outcome = slash_commands.run(self._conversation, line) if line else NO_OUTCOME
+            outcome = NO_OUTCOME
+            if line:
+                outcome = slash_commands.run(self._conversation, line, in_terminal=True)
         except HermesError as error:
             self._out.error(str(error))
             return NO_OUTCOME

@@ -157,7 +157,7 @@ class BusyInput:
         if not command.while_busy:
             self._out.note(TURN_IS_RUNNING)
             return
-        outcome = slash_commands.run(self._conversation, line)
+        outcome = slash_commands.run(self._conversation, line, in_terminal=True)
         if outcome.text:
             self._out.note(outcome.text)
         if outcome.answer and not self.answer(outcome.answer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,6 +11,7 @@ from hermes_cli.distribution import find_distribution
 from hermes_cli.parser import add_json_option
 from hermes_core.command_name import COMMAND_VARIABLE
 from hermes_core.errors import UsageError
+from hermes_core.system_programs import program_on_path
 
 if TYPE_CHECKING:
     import argparse
@@ -92,7 +92,7 @@ def installed_files(folder: Path) -> Iterator[InstalledFile]:
     mark = f'.\\" {OWN_FILE_MARK}\n'
     yield InstalledFile("manual page", data / "man/man1/hermes.1", lambda: mark + man_page())
     for shell, path in completion_paths().items():
-        if shutil.which(shell):
+        if program_on_path(shell):
             yield InstalledFile(f"{shell} completion", path, partial(_completion, shell))
 
 
@@ -162,7 +162,7 @@ def _is_own(file: InstalledFile) -> bool:
 
 def _hints(folder: Path) -> Iterator[str]:
     """What the user has to do."""
-    found = shutil.which("hermes")
+    found = program_on_path("hermes")
     paths = os.environ.get("PATH", "").split(os.pathsep)
     if not find_distribution().is_checkout:
         if found is None:
@@ -174,6 +174,6 @@ def _hints(folder: Path) -> Iterator[str]:
         yield f"  {line}"
     elif found and Path(found).parent != folder:
         yield f"Another `hermes` comes first on your PATH: {found}"
-    if shutil.which("zsh") and os.environ.get("SHELL", "").endswith("zsh"):
+    if program_on_path("zsh") and os.environ.get("SHELL", "").endswith("zsh"):
         yield "For completion in zsh, add this line to ~/.zshrc:"
         yield "  " + ZSH_LINE.format(folder=_zsh_path().parent)

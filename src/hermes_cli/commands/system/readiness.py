@@ -12,6 +12,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, HermesError, NoModelError
 from hermes_core.instance_record import DAEMON
 from hermes_core.paths import hermes_home
+from hermes_core.system_programs import program_on_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +90,7 @@ def configured_platforms() -> list[str]:
 
 def check_path() -> Readiness:
     """Whether the shell finds `hermes`."""
-    found = shutil.which("hermes")
+    found = program_on_path("hermes")
     if found is None:
         return Readiness("PATH", "warning", "no `hermes` on it", "Run `hermes install`")
     return Readiness("PATH", "ok", found)

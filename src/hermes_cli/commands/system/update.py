@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from hermes_cli.parser import add_json_option
 from hermes_core import __version__
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.human_format import plural
+from hermes_core.system_programs import installer_program, system_program
 
 if TYPE_CHECKING:
     import argparse
@@ -112,7 +112,8 @@ def _update_package(
 ) -> int:
     """Run the installer of the package."""
     command = UPGRADES.get(distribution.kind)
-    if command is None or not shutil.which(command[0]):
+    program = installer_program(command[0]) if command is not None else None
+    if command is None or program is None:
         python = distribution.folder / "bin" / "python"
         raise UsageError(
             "This copy was installed with pip. To update: "
@@ -120,7 +121,9 @@ def _update_package(
         )
     if arguments.check:
         raise UsageError(f"--check is for checkouts. To update, this runs: {' '.join(command)}")
-    done = subprocess.run(command, check=False, capture_output=arguments.json, text=True)
+    done = subprocess.run(
+        [program, *command[1:]], check=False, capture_output=arguments.json, text=True
+    )
     if arguments.json:
         out.json(
             {"version": __version__, "kind": distribution.kind, "updated": not done.returncode}
@@ -144,13 +147,14 @@ def _succeeds(folder: Path, *arguments: str) -> bool:
 
 
 def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    if not shutil.which("git"):
+    git = system_program("git")
+    if git is None:
         raise UpdateError("git is required to update a checkout. Install it, e.g. apt install git")
     # Variables of a git hook that runs Hermes would select another repository.
     variables = {key: value for key, value in os.environ.items() if key not in GIT_VARIABLES}
     try:
         return subprocess.run(
-            ["git", "-C", str(folder), *arguments], check=False, capture_output=True, text=True,
+            [git, "-C", str(folder), *arguments], check=False, capture_output=True, text=True,
             timeout=GIT_SECONDS, env={**variables, "GIT_TERMINAL_PROMPT": "0"},
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:

@@ -291,6 +291,13 @@ MODELS_SETTINGS: Final = (
         only_by_hand=True,
     ),
     Setting(
+        "agent.environment",
+        "list",
+        (),
+        "Variables that commands get although they look like secrets, e.g. GITHUB_TOKEN or AWS_*.",
+        only_by_hand=True,
+    ),
+    Setting(
         "agent.max_steps",
         "int",
         90,

@@ -1,12 +1,14 @@
-"""Finds the programs that Hermes itself runs outside of the sandbox.
+"""Finds programs; the only module that looks at PATH (ruff forbids `shutil.which` elsewhere).
 
 PATH often names folders that commands can write, such as the `bin` folder of a project's virtual
-environment. A program from there would run without limits, so only folders of the system count.
+environment. A program from there would run without limits, so for programs that Hermes itself runs
+outside of the sandbox only folders of the system count.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +30,18 @@ def system_program(name: str) -> str | None:
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
     return None
+
+
+def installer_program(name: str) -> str | None:
+    """An installer such as uv: of the system or of the user's own programs, which commands of
+    the agent cannot change (`.local/bin` is protected like a startup file)."""
+    path = Path.home() / ".local" / "bin" / name
+    return system_program(name) or (str(path) if os.access(path, os.X_OK) else None)
+
+
+def program_on_path(name: str, path: str | None = None) -> str | None:
+    """A program that the user's own settings name, or that is not run: wherever PATH leads."""
+    return shutil.which(name, path=path)  # noqa: TID251 - the one place
 
 
 def _folders() -> Iterator[Path]:
