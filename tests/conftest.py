@@ -78,6 +78,7 @@ def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")
     monkeypatch.setenv("HERMES_GATEWAY_HTTP_PORT", "0")  # tests run side by side
     monkeypatch.setenv("HERMES_AGENT_AUTOMATIC_TITLES", "false")  # scripts count the requests
+    monkeypatch.setenv("HERMES_LLM_BUILT_IN", "never")  # no test downloads a model by accident
     return home
 
 

@@ -302,11 +302,11 @@ def confirm(question: str, out: CommandOutput, *, is_confirmed: bool) -> bool:
     return ask(f"{question} [y/N] ", out).lower() in YES_ANSWERS
 
 
-def ask(question: str, out: CommandOutput) -> str:
-    """The answer to a question on the terminal; empty after Ctrl+D."""
+def ask(question: str, out: CommandOutput, at_end: str = "") -> str:
+    """The answer to a question on the terminal; *at_end* after Ctrl+D."""
     out.flush()
     try:
         return input(question).strip()
     except EOFError:
         out.note("")  # ends the line of the question
-        return ""
+        return at_end

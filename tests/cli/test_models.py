@@ -191,6 +191,62 @@ def test_without_a_model_a_terminal_is_offered_the_setup() -> None:
     assert wait_for_exit(child) == 2
 
 
+def test_enter_starts_with_the_built_in_model(
+    hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = built_in_model()
+    monkeypatch.setenv("HERMES_LLM_BUILT_IN", "auto")
+    child = on_terminal("chat", "-q", "hello")
+    child.expect(r"built-in demo model \(127 MB download\)")
+    (hermes_home / "models").symlink_to(model.folder.parent)  # as if it had been fetched
+    child.sendline("")
+    child.expect("only a demo")
+    assert wait_for_exit(child) == 0
+    with SessionDB() as db:
+        (row,) = db.list_sessions_rich(limit=5)
+        assert [message["role"] for message in db.get_messages(row["id"])] == ["user", "assistant"]
+
+
+def test_the_setup_can_be_chosen_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_LLM_BUILT_IN", "auto")
+    child = on_terminal("chat", "-q", "hello")
+    child.expect("type s to set up")
+    child.sendline("s")
+    child.expect("Choose a provider")
+    child.sendintr()
+    wait_for_exit(child)
+
+
+def test_the_end_of_input_downloads_nothing(
+    hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_LLM_BUILT_IN", "auto")
+    child = on_terminal("chat", "-q", "hello")
+    child.expect("type s to set up")
+    child.sendeof()
+    child.expect("No model is configured")
+    assert wait_for_exit(child) == 2
+    assert not (hermes_home / "models").exists()
+
+
+@pytest.mark.parametrize("arguments", [["-p", "hi"], ["chat", "-q", "hi"]], ids=" ".join)
+def test_without_a_network_the_sentence_says_what_to_do(
+    hermes: Hermes, arguments: list[str]
+) -> None:
+    offline = {"UV_OFFLINE": "1", "UV_NO_CACHE": "1", "PIP_NO_INDEX": "1"}
+    result = hermes(*arguments, HERMES_LLM_BUILT_IN="auto", **offline)
+    assert result.code == 2
+    assert "downloading the built-in demo model (127 MB, once)" in result.err
+    assert "No model is configured. Run `hermes setup`" in result.err
+
+
+def test_the_download_can_be_switched_off(hermes: Hermes, hermes_home: Path) -> None:
+    result = hermes("chat", "-q", "hi", HERMES_LLM_BUILT_IN="never")
+    assert result.code == 2
+    assert "downloading" not in result.err
+    assert not (hermes_home / "models").exists()
+
+
 def test_the_offer_is_carried_out(hermes_home: Path) -> None:
     model = built_in_model()
     child = on_terminal("chat", "-q", "hello")

@@ -10,6 +10,13 @@ EFFORTS: Final = ("none", "low", "medium", "high")
 MODELS_SETTINGS: Final = (
     Setting("llm.model", "str", "", "Default model; if empty, Hermes looks for a local one."),
     Setting(
+        "llm.built_in",
+        "choice",
+        "auto",
+        "Built-in demo model: auto downloads it for a conversation if no other model is found.",
+        choices=("auto", "never"),
+    ),
+    Setting(
         "llm.api",
         "choice",
         "openai",
