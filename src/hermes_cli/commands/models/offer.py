@@ -105,4 +105,3 @@ def _download(out: CommandOutput) -> None:
     except FetchError as error:
         out.note(f"The built-in model could not be downloaded: {error}")
         raise NoModelError(agent_factory.NO_MODEL) from error
-    out.note(built_in.DEMO_NOTICE)
