@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_achievements.classification.outcomes import classify_outcome, is_failure
+from hermes_achievements.classification.tool_kinds import operation_of
 from hermes_agent.permissions.approvals import DENIED_BY_USER, NOBODY_TO_ASK
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ PREVIEW_LINES: Final = 3
 TODO_LINES: Final = 20
 SHOWN_FIELDS: Final = ("output", "content", "todo")
 DENIED: Final = "denied"
+DONE: Final = "done"
+FAILED: Final = "failed"
 
 
 class ToolReport(NamedTuple):
@@ -53,6 +57,14 @@ def report_of(result: str) -> ToolReport:
         diff=diff if isinstance(diff, str) else "",
         preview_lines=TODO_LINES if "todo" in fields else PREVIEW_LINES,
     )
+
+
+def status_of(name: str | None, result: str) -> str:
+    """How a call ended: `done`, `failed`, `denied`, or its exit code in words."""
+    report = report_of(result)
+    operation = operation_of(name) if name else ""
+    has_failed = is_failure(classify_outcome(result.encode(errors="replace"), operation))
+    return report.status or (FAILED if report.is_failed or has_failed else DONE)
 
 
 def _readable(fields: JsonObject) -> str:

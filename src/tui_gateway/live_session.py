@@ -23,6 +23,7 @@ from hermes_conversation.pending_input import (
     ReturnedInput,
     returned_input,
 )
+from hermes_conversation.tool_results import status_of
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.isolate import Step, attempt
@@ -96,7 +97,8 @@ def _tool_event(
     if isinstance(event, events.ToolStarted):
         context = agent_factory.summarize_call(call.name, call.arguments)
         return ToolStart(call.id, call.name, context, call.arguments)
-    return ToolComplete(call.id, call.name, event.result, round(event.seconds, 3))
+    status = status_of(call.name, event.result)
+    return ToolComplete(call.id, call.name, event.result, round(event.seconds, 3), status)
 
 
 def completion(finished: events.TurnFinished) -> MessageComplete:

@@ -251,7 +251,7 @@ EVENTS: Final = {
                "texts"),
         _event("tool.start", "a tool runs", "tool_id name context args_text before"),
         _event("tool.output", "output of the running tool", "tool_id text"),
-        _event("tool.complete", "the result of the tool", "tool_id name result duration_s"),
+        _event("tool.complete", "the result of the tool", "tool_id name result duration_s status"),
         _event("status.update", "a status message; `kind` is status, retrying, review or "
                "continued (another answer of the turn follows), `seconds` the time to the next "
                "attempt", "kind text seconds"),

@@ -55,6 +55,7 @@ class DisplayedMessage(TypedDict):
     tool_name: str | None
     tool_calls: list[ToolCallDict] | str | None
     tool_call_id: str | None
+    tool_status: str | None  # of a result: done, failed, denied, or the exit code in words
     timestamp: float
     finish_reason: str | None
     usage: AnswerUsageInfo | None
@@ -229,6 +230,7 @@ class ToolComplete:
     name: str
     result: str
     duration_s: float
+    status: str = "done"  # or failed, denied, or the exit code in words
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_conversation.attachments import text_of
+from hermes_conversation.tool_results import status_of
 from hermes_core import media_store
 from hermes_state.messages.rows import DELETED_TEXT
 from tui_gateway.protocol import (
@@ -82,6 +83,7 @@ def display_message(row: MessageRow, usage: AnswerUsage | None = None) -> Displa
         "tool_name": row.tool_name,
         "tool_calls": row.tool_calls,
         "tool_call_id": row.tool_call_id,
+        "tool_status": status_of(row.tool_name, text_of(content)) if row.role == "tool" else None,
         "timestamp": row.timestamp,
         "finish_reason": row.finish_reason,
         "usage": usage_view(usage),

@@ -151,3 +151,28 @@ def test_long_words_of_a_table_are_whole_on_a_phone(
     headings.last.scroll_into_view_if_needed()
     expect(headings.last).to_be_in_viewport(ratio=0.99)
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
+
+def test_failed_and_denied_calls_have_no_tick(
+    set_model_steps: Callable[[str], str], page: Page
+) -> None:
+    """Live and after a reload, as the transcript shows them."""
+    command = "{name: terminal, arguments: {command: 'ls /nonexistent; exit 3'}}"
+    todo = "{name: todo, arguments: {items: none}}"
+    denied = "{name: terminal, arguments: {command: 'rm -rf build'}}"
+    set_model_steps(
+        f"[{{calls: [{command}]}}, {{calls: [{todo}]}}, {{calls: [{denied}]}}, {{say: Done.}}]"
+    )
+    page.goto("/chat")
+    ask(page, "try")
+    page.get_by_role("button", name="Deny", exact=True).click()
+    expect(log(page).get_by_text("Done.")).to_be_visible()
+    rows = log(page).locator("details")
+    for _ in range(2):  # live, and reopened
+        expect(rows).to_have_count(3)
+        expect(rows.locator("[aria-label=failed]")).to_have_count(3)
+        expect(rows.nth(0)).to_contain_text("exit code 3")
+        expect(rows.nth(1)).to_contain_text("failed")
+        expect(rows.nth(2)).to_contain_text("denied")
+        page.reload()
+        expect(log(page).get_by_text("Done.")).to_be_visible()

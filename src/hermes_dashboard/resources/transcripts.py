@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Query
 
-from hermes_achievements.classification.outcomes import classify_outcome, is_failure
-from hermes_achievements.classification.tool_kinds import operation_of
+from hermes_conversation.tool_results import DONE, status_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text, without_memory_blocks
 from hermes_dashboard.models.sessions import (
@@ -51,7 +50,7 @@ def message_of(row: MessageRow, usage: AnswerUsage | None = None) -> MessageView
         tool_calls=calls_of(row.tool_calls),
         tool_call_id=row.tool_call_id,
         tool_name=row.tool_name,
-        is_failure=_has_failed(row.tool_name, text) if row.role == "tool" else None,
+        is_failure=status_of(row.tool_name, text) != DONE if row.role == "tool" else None,
         timestamp=row.timestamp or 0.0,
         finish_reason=row.finish_reason,
         token_count=row.token_count,
@@ -113,11 +112,6 @@ def _call(call: JsonObject) -> ToolCallView:
         name=str(function.get("name") or "unnamed tool"),
         arguments=arguments,
     )
-
-
-def _has_failed(name: str | None, text: str) -> bool:
-    operation = operation_of(name) if isinstance(name, str) else ""
-    return is_failure(classify_outcome(text.encode(errors="replace"), operation))
 
 
 Inactive = Annotated[bool, Query(description="Include undone messages.")]

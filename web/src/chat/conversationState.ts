@@ -34,6 +34,8 @@ export interface ToolItem {
   output: string;
   result: string | null;
   seconds: number | null;
+  /** How the call ended: done, failed, denied, or its exit code in words. */
+  status: string;
 }
 
 export interface NoteItem {
@@ -119,6 +121,7 @@ interface StoredMessage {
   reasoning: string | null;
   tool_name: string | null;
   tool_call_id: string | null;
+  tool_status?: string | null;
   tool_calls: StoredCall[] | null;
   finish_reason?: string | null;
   usage?: AnswerUsage | null;
@@ -237,6 +240,7 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
       ...tool,
       result: toText(payload.result),
       seconds: typeof payload.duration_s === "number" ? payload.duration_s : null,
+      status: toText(payload.status) || "done",
     })),
   "status.update": showStatus,
   "approval.request": (state, payload) => addQuestion(state, "approval.request", payload),
@@ -361,9 +365,9 @@ function addToolResult(items: Item[], row: StoredMessage, text: string): void {
     (one): one is ToolItem =>
       one.kind === "tool" && (row.tool_call_id ? one.toolId === row.tool_call_id : one.result === null),
   );
-  if (tool) tool.result = text;
-  else
-    items.push({ ...toolItemFromCall(items, { id: row.tool_call_id ?? "", name: row.tool_name ?? "" }), result: text });
+  const ended = { result: text, status: row.tool_status ?? "done" };
+  if (tool) Object.assign(tool, ended);
+  else items.push({ ...toolItemFromCall(items, { id: row.tool_call_id ?? "", name: row.tool_name ?? "" }), ...ended });
 }
 
 function toolItemFromCall(items: Item[], call: StoredCall): ToolItem {
@@ -438,6 +442,7 @@ function toolItem(items: Item[], payload: Payload): ToolItem {
     output: "",
     result: null,
     seconds: null,
+    status: "done",
   };
 }
 

@@ -13,6 +13,8 @@ export interface ToolRowProps {
   output?: string;
   result: string | null;
   isFailure?: boolean | null;
+  /** How the call ended: done, failed, denied, or its exit code in words. */
+  status?: string;
   isRunning: boolean;
   seconds?: number | null;
 }
@@ -20,17 +22,19 @@ export interface ToolRowProps {
 /** A tool call: one line that expands to arguments and result. */
 export function ToolRow(props: ToolRowProps) {
   const texts = useTexts().chat.tool;
-  const { name, context, args, output, result, isRunning, seconds } = props;
+  const { name, context, args, output, result, isRunning, seconds, status = "done" } = props;
+  const isFailure = props.isFailure ?? (result !== null && status !== "done");
   const diff = diffFromArguments(name, args);
   const shown = result ?? output ?? "";
   return (
-    <details className={classes.tool} data-failure={props.isFailure === true}>
+    <details className={classes.tool} data-failure={isFailure}>
       <summary className={classes.line}>
         <ChevronRight size={14} className={classes.mark} aria-hidden />
-        <StatusIcon isRunning={isRunning} isFailure={props.isFailure} isDone={result !== null} />
+        <StatusIcon isRunning={isRunning} isFailure={isFailure} isDone={result !== null} />
         <span className={classes.name}>{name}</span>
         <span className={classes.context}>{context}</span>
-        {seconds != null && <span className={classes.time}>{seconds.toFixed(1)} s</span>}
+        {isFailure && status !== "done" && <span className={classes.status}>{status}</span>}
+        {seconds != null && status !== "denied" && <span className={classes.time}>{seconds.toFixed(1)} s</span>}
       </summary>
       <div className={classes.body}>
         {diff ? <DiffView lines={diff} /> : args && <CodeBlock>{formatToolText(args)}</CodeBlock>}
