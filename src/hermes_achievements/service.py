@@ -18,6 +18,7 @@ from hermes_achievements.evaluation.record_storage import FolderStorage
 from hermes_achievements.evaluation.recorder import UnlockRecorder
 from hermes_achievements.evaluation.records import UnlockRecords
 from hermes_achievements.evaluation.standings import count_states, evaluate
+from hermes_achievements.evaluation.values import FALLING_VALUES
 from hermes_achievements.scan.status import ScanProcess, ScanStatus
 from hermes_achievements.scan.survey import (
     ScanFollower,
@@ -403,7 +404,7 @@ def _wrap_errors(work: Callable[[], HistorySurvey]) -> HistorySurvey:
 
 
 class _PartialSnapshots:
-    """Partial snapshots of one scan; values never decrease."""
+    """Partial snapshots of one scan; values never decrease, and the final ones are not lower."""
 
     def __init__(self, service: AchievementService, compute: ComputeSnapshot) -> None:
         self._service = service
@@ -412,6 +413,8 @@ class _PartialSnapshots:
 
     def publish(self, report: SurveyReport) -> None:
         for name, value in report.values.items():
+            if name in FALLING_VALUES:
+                continue
             self._best[name] = max(value, self._best.get(name, 0))
         meta: ScanMeta = {
             "mode": IN_PROGRESS_MODE,

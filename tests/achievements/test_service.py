@@ -16,6 +16,7 @@ from achievements.history_builder import HistoryBuilder
 from hermes_achievements import service as service_module
 from hermes_achievements.catalogue import achievement_from, load
 from hermes_achievements.evaluation.standings import compute_standing, evaluate
+from hermes_achievements.scan.survey import SurveyReport
 from hermes_achievements.service import AchievementService
 from hermes_conversation import achievements
 from hermes_core.clock import ManualClock
@@ -329,6 +330,20 @@ def test_a_failed_scan_removes_partial_snapshots(
     monkeypatch.setattr(service_module, "survey", fail)
     service.run(achievements.source(), service.compute)
     assert evaluate_without_waiting(service)[0]["scan_meta"]["mode"] == "failed"
+
+
+def test_a_partial_snapshot_holds_back_badges_that_can_fall(
+    service: AchievementService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a history can have a tidy month that the whole has not."""
+    seen: list[Any] = []
+    monkeypatch.setattr(service, "show_partial", seen.append)
+    values = {"tidy_months": 3, "total_tool_calls": 50_000}
+    report = SurveyReport(sessions=5, total=10, values=values, seconds_left=None)
+    service_module._PartialSnapshots(service, service.compute).publish(report)
+    unlocked = {item["id"] for item in seen[0]["achievements"] if item["unlocked"]}
+    assert unlocked
+    assert "neat-shelves" not in unlocked
 
 
 def test_an_unexpected_exception_is_a_failed_scan(

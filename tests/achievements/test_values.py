@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes_achievements.evaluation import values
 from hermes_achievements.metrics.tally import Contribution, Tally
@@ -123,3 +125,36 @@ def test_removing_the_best_session_requires_a_recount() -> None:
         "b", contribution("2026-01-01", tool_calls=9), contribution("2026-01-01", tool_calls=2)
     )
     assert values.compute_values(tally)["total_tool_calls"] == 8
+
+
+COUNTED_DAYS = st.dictionaries(
+    st.integers(0, 100).map(lambda n: (date(2026, 1, 5) + timedelta(days=n)).isoformat()),
+    st.fixed_dictionaries(
+        {name: st.integers(0, 60) for name in ("messages_sent", *values.MONTHLY_METRICS)}
+    ),
+    max_size=25,
+)
+
+
+@given(fewer=COUNTED_DAYS, more=COUNTED_DAYS)
+def test_values_that_are_shown_during_a_scan_never_fall(fewer: Days, more: Days) -> None:
+    """A partial snapshot never shows what the final one may not have."""
+    everything = {
+        day: {
+            name: fewer.get(day, {}).get(name, 0) + more.get(day, {}).get(name, 0)
+            for name in ("messages_sent", *values.MONTHLY_METRICS)
+        }
+        for day in {*fewer, *more}
+    }
+    for name in values.DERIVED_SERIES.keys() - values.FALLING_VALUES:
+        series = values.DERIVED_SERIES[name]
+        assert last(series(fewer)) <= last(series(everything)), name
+
+
+def test_a_badge_of_a_partial_scan_is_not_taken_back() -> None:
+    """Half of a month can be tidier than all of it."""
+    month = {"conversations": 10, "titled": 10, "messages_sent": 1}
+    half = {"2026-01-05": month, "2026-02-01": {"messages_sent": 1}}
+    whole = {**half, "2026-01-06": {"conversations": 10, "titled": 0, "messages_sent": 1}}
+    assert (last(values.tidy_months(half)), last(values.tidy_months(whole))) == (1, 0)
+    assert "tidy_months" in values.FALLING_VALUES

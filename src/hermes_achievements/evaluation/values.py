@@ -328,3 +328,18 @@ DERIVED_SERIES: Final[dict[str, Callable[[Days], Series]]] = {
         tested_months,
     )
 }
+# Values that more sessions can lower: a fuller month has a lower share, a gap is filled. They are
+# known only after a complete scan.
+FALLING_VALUES: Final = frozenset(
+    function.__name__
+    for function in (
+        longest_streak,  # an earlier day may use up the missed day that is forgiven
+        improved_months,
+        longest_improvement,
+        spotless_days,
+        longest_absence,
+        tidy_months,
+        clean_months,
+        tested_months,
+    )
+)
