@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from hermes_achievements.evaluation.values import compute_values
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
+    from support.command_line import Hermes
 
 AIDER = "\n# aider chat started at 2026-03-01 12:00:00\n\n#### hello  \n\nHi.\n"
 
@@ -60,3 +62,21 @@ def test_a_fork_adds_only_what_is_new_to_the_statistics(db: SessionDB, tmp_path:
 
 def test_every_agent_is_known_to_the_statistics() -> None:
     assert set(BUILT_IN) - {"hermes-export", "hermes-agent"} == AGENT_SOURCES
+
+
+def test_totals_count_the_messages_and_calls_of_a_fork_once(hermes: Hermes, tmp_path: Path) -> None:
+    """A fork of Claude Code is a file that repeats the records of its origin."""
+    origin = ClaudeFile(tmp_path)
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    origin.write(origin.prompt("list"), origin._answer("msg_1", call))
+    fork = ClaudeFile(tmp_path)
+    for line in origin.path.read_text().splitlines():
+        fork.write({**json.loads(line), "sessionId": fork.session_id})
+    fork.now = origin.now
+    fork.exchange("and now?", "Nothing.")
+    assert hermes("import", "claude-code", str(tmp_path / ".claude"), "--yes").code == 0
+    stats = json.loads(hermes("sessions", "stats", "--json").out)
+    assert (stats["messages"], stats["tool_calls"]) == (4, 1)
+    assert (stats["lifetime_messages"], stats["lifetime_tool_calls"]) == (4, 1)
+    shown = json.loads(hermes("sessions", "list", "--json").out)
+    assert sorted(row["message_count"] for row in shown) == [2, 4]

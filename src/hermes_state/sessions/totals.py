@@ -12,19 +12,34 @@ if TYPE_CHECKING:
 
 STARTED_AT = amount_sql("s.started_at")
 COSTS = f"{number_sql('s.actual_cost_usd')}, {number_sql('s.estimated_cost_usd')}"
+# A fork shows the messages of its origin, too; a total counts them once.
+OWN_MESSAGES = f"""
+    CASE WHEN s.parent_session_id IS NULL OR i.lifetime_messages IS NULL
+        THEN {amount_sql("s.message_count")} ELSE i.lifetime_messages END
+"""
+OWN_CALLS = f"""
+    CASE WHEN s.parent_session_id IS NULL OR i.lifetime_tool_calls IS NULL
+        THEN {amount_sql("s.tool_call_count")} ELSE i.lifetime_tool_calls END
+"""
 NUMBERS = f"""
     SELECT s.id, coalesce(i.root_id, s.id), coalesce(i.kind, 'root'), coalesce(i.shown, 1),
            CAST(s.source AS TEXT), CAST(s.model AS TEXT), {STARTED_AT},
            coalesce({number_sql("i.last_activity")}, {STARTED_AT}),
-           {amount_sql("s.message_count")}, {amount_sql("s.tool_call_count")},
+           {OWN_MESSAGES}, {OWN_CALLS},
            {amount_sql("s.input_tokens")}, {amount_sql("s.output_tokens")},
            {amount_sql("s.cache_read_tokens")}, coalesce({COSTS}, 0.0),
            CAST({{folder}} AS TEXT), coalesce(s.parent_session_id, ''),
            CAST(coalesce(s.user_id, '') AS TEXT)
     FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
 """  # noqa: S608 - own names
-WITHOUT_INDEX = "FROM sessions s LEFT JOIN (SELECT NULL AS root_id, NULL AS kind, NULL AS shown,"
-WITHOUT_INDEX += " NULL AS last_activity) i"
+WITH_INDEX = "LEFT JOIN hermes_session_index i ON i.session_id = s.id"
+WITHOUT_INDEX = """LEFT JOIN (SELECT NULL AS root_id, NULL AS kind, NULL AS shown,
+    NULL AS last_activity, NULL AS lifetime_messages, NULL AS lifetime_tool_calls) i"""
+
+
+def without_index(sql: str, columns: Columns) -> str:
+    """The statement, also for a file without an index."""
+    return sql if columns.has_own_tables else sql.replace(WITH_INDEX, WITHOUT_INDEX)
 
 
 def _sum(expression: str) -> str:
@@ -80,7 +95,7 @@ def numbers_sql(columns: Columns) -> str:
     """The SELECT statement, also for a file without an index."""
     root = "nullif(s.git_repo_root, ''), " if columns.session_has("git_repo_root") else ""
     sql = NUMBERS.format(folder=f"coalesce({root}s.cwd, '')")
-    return sql if columns.has_own_tables else f"{sql.partition('FROM')[0]}{WITHOUT_INDEX}"
+    return without_index(sql, columns)
 
 
 class TotalsRepository(Repository):

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, cast
 from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index
-from hermes_state.sessions.totals import COSTS
+from hermes_state.sessions.totals import COSTS, OWN_CALLS, OWN_MESSAGES, without_index
 from hermes_state.upkeep.health import miscounted, stale_index_rows
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
 
 BY_SOURCE: Final = f"""
-    SELECT CAST(s.source AS TEXT), count(*), sum({amount_sql("s.message_count")}),
-           sum({amount_sql("s.tool_call_count")}), count(*) FILTER (WHERE s.ended_at IS NULL),
+    SELECT CAST(s.source AS TEXT), count(*), sum({OWN_MESSAGES}), sum({OWN_CALLS}),
+           count(*) FILTER (WHERE s.ended_at IS NULL),
            min({number_sql("s.started_at")}),
            sum({amount_sql("s.input_tokens")}), sum({amount_sql("s.output_tokens")}),
            sum(coalesce({COSTS}, 0.0))
-    FROM sessions s GROUP BY s.source ORDER BY 2 DESC
+    FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
+    GROUP BY s.source ORDER BY 2 DESC
 """  # noqa: S608 - own names
 COUNT_BY_SOURCE: Final = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC"
 LIFETIME_TOTALS: Final = """
@@ -91,7 +92,7 @@ class StoreStatistics(NamedTuple):
 
 def statistics(reader: Reader, size_bytes: tuple[int, int]) -> StoreStatistics:
     """The figures of `hermes sessions stats`."""
-    sources = reader.rows(BY_SOURCE)
+    sources = reader.rows(without_index(BY_SOURCE, reader.columns))
     lifetime = reader.row(LIFETIME_TOTALS) if reader.columns.has_own_tables else None
     messages, calls, last, trashed = lifetime or (0, 0, None, 0)
     return StoreStatistics(
