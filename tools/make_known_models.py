@@ -17,7 +17,7 @@ from typing import Any
 
 from genai_prices.data_snapshot import get_snapshot  # type: ignore[import-not-found,unused-ignore]
 
-TARGET = Path(__file__).parent.parent / "src/hermes_agent/providers/known_models.json"
+TARGET = Path(__file__).parent.parent / "src/hermes_core/known_models.json"
 # The providers that are in the table, by the host that is asked.
 HOSTS = {
     "anthropic": "api.anthropic.com",

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
-from hermes_agent.providers.known_models import KnownModel, find_known_model, is_loopback
 from hermes_agent.providers.own_prices import own_price
+from hermes_core.known_models import (
+    KnownModel,
+    find_known_model,
+    is_loopback,
+    price,
+)
 from hermes_state.messages import answer_usage
 from hermes_state.messages.answer_usage import AnswerUsage
 
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_state.engine.transaction import Tx
 
-MILLION: Final = 1_000_000
 # Failures after the server has started to process the request.
 STARTED_FAILURES: Final = frozenset({FailureKind.CUT, FailureKind.TIMEOUT})
 OWN_PRICE: Final = "config.yaml"
@@ -151,18 +155,3 @@ def billing_fields(
 
 def _priced(amount: float, status: str, source: str) -> BillingFields:
     return {"estimated_cost_usd": amount, "cost_status": status, "cost_source": source}
-
-
-def price(usage: Usage, model: KnownModel) -> float | None:
-    """The price of *usage* in dollars; cached tokens default to the input price."""
-    if model.input is None or model.output is None:
-        return None
-    read = model.input if model.cache_read is None else model.cache_read
-    write = model.input if model.cache_write is None else model.cache_write
-    total = (
-        usage.input * model.input
-        + usage.cache_read * read
-        + usage.cache_write * write
-        + usage.output * model.output
-    )
-    return total / MILLION

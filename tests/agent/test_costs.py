@@ -9,10 +9,10 @@ import pytest
 from hermes_agent.costs import billing_fields, price
 from hermes_agent.events import MessageStored, Reply, Retrying, TurnEnd
 from hermes_agent.messages import Usage
-from hermes_agent.providers.known_models import KnownModel, find_known_model
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.scripted import ModelScript, ScriptedProvider
 from hermes_agent.providers.selection import COST_OPTIONS, ModelChoice
+from hermes_core.known_models import KnownModel, find_known_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,12 +15,12 @@ from hermes_agent.context.profiles import PROFILES, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.events import Notice
 from hermes_agent.project.instructions import read_instructions
-from hermes_agent.providers.known_models import find_known_model, is_loopback
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.selection import ModelChoice
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.config.file import ConfigFile
+from hermes_core.known_models import find_known_model, is_loopback
 from hermes_state import SessionDB
 from support.model_servers import model_servers
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.providers.catalog import ModelCatalog, endpoint_of, known_endpoints, suggestions
-from hermes_agent.providers.known_models import find_known_model
 from hermes_agent.providers.presets import PRESETS
 from hermes_agent.providers.selection import ModelChoice, environment_model, model_by_name
 from hermes_core.clock import ManualClock
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
+from hermes_core.known_models import find_known_model
 from support.model_servers import model_servers
 from support.terminal import on_terminal, wait_for_exit
 

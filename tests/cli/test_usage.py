@@ -83,9 +83,11 @@ def test_a_table_names_the_period_and_ends_with_totals(used: float, hermes: Herm
         "output",
         "from",
         "cache",
+        "to",
+        "cache",
         "cost",
     ]
-    assert lines[-1].split() == ["total", "3", "300", "30", "3,000", "$11.00"]
+    assert lines[-1].split() == ["total", "3", "300", "30", "3,000", "0", "$11.00"]
 
 
 def test_a_period_without_usage_and_a_wrong_one_say_so(used: float, hermes: Hermes) -> None:

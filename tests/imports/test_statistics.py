@@ -80,3 +80,26 @@ def test_totals_count_the_messages_and_calls_of_a_fork_once(hermes: Hermes, tmp_
     assert (stats["lifetime_messages"], stats["lifetime_tool_calls"]) == (4, 1)
     shown = json.loads(hermes("sessions", "list", "--json").out)
     assert sorted(row["message_count"] for row in shown) == [2, 4]
+
+
+def test_imported_usage_is_priced_by_the_name_of_its_model(hermes: Hermes, tmp_path: Path) -> None:
+    file = ClaudeFile(tmp_path)
+    usage = {
+        "input_tokens": 1_000_000, "output_tokens": 100_000,
+        "cache_read_input_tokens": 2_000_000, "cache_creation_input_tokens": 1_000_000,
+    }  # fmt: skip
+    record = file._answer("msg_1", {"type": "text", "text": "Yes."})
+    record["message"] |= {"model": "claude-opus-4-20250514", "usage": usage}
+    file.write(file.prompt("hi"), record)
+    assert hermes("import", "claude-code", str(tmp_path / ".claude"), "--yes").code == 0
+    report = json.loads(hermes("usage", "--since", "2026-01-01", "--json").out)
+    assert report["totals"]["cost_usd"] == 15 + 7.5 + 2 * 1.5 + 18.75
+    assert report["totals"]["cache_write_tokens"] == 1_000_000
+    assert hermes("sessions", "stats").out.count("$44.25")
+
+
+def test_a_model_without_a_price_has_an_unknown_cost(hermes: Hermes, tmp_path: Path) -> None:
+    ClaudeFile(tmp_path).exchange("hi", "Yes.")  # by the model claude-test
+    assert hermes("import", "claude-code", str(tmp_path / ".claude"), "--yes").code == 0
+    assert "unknown" in hermes("usage", "--since", "2026-01-01").out
+    assert "unknown for 1 session" in hermes("sessions", "stats").out

@@ -27,8 +27,8 @@ from hermes_agent.providers.http_stream import (
     reopened,
     stream_events,
 )
-from hermes_agent.providers.known_models import find_known_model
 from hermes_agent.providers.output_limits import stream_within_limit, within_window
+from hermes_core.known_models import find_known_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

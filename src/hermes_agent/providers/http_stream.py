@@ -30,10 +30,10 @@ from hermes_agent.providers.failures import (
     timed_out,
     unreachable,
 )
-from hermes_agent.providers.known_models import is_loopback
 from hermes_core import __version__
 from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, Step, attempt, attempt_each
+from hermes_core.known_models import is_loopback
 
 if TYPE_CHECKING:
     import ssl

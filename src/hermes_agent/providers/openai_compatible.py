@@ -31,9 +31,9 @@ from hermes_agent.providers.http_stream import (
     ssl_context,
     stream_events,
 )
-from hermes_agent.providers.known_models import find_known_model, host_of, is_loopback
 from hermes_agent.providers.output_limits import stream_within_limit
 from hermes_core.json_values import number_in, object_in
+from hermes_core.known_models import find_known_model, host_of, is_loopback
 from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:

@@ -190,7 +190,9 @@ class Amounts:
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     cache_read_tokens: float = 0.0
+    cache_write_tokens: float = 0.0
     cost_usd: float = 0.0
+    unpriced_tokens: float = 0.0  # of models without a known price
     active_days: int = 0
     active_seconds: float = 0.0
 
@@ -199,7 +201,10 @@ class Amounts:
         self.input_tokens += numbers.input_tokens * share
         self.output_tokens += numbers.output_tokens * share
         self.cache_read_tokens += numbers.cache_read_tokens * share
+        self.cache_write_tokens += numbers.cache_write_tokens * share
         self.cost_usd += numbers.cost_usd * share
+        if not numbers.is_priced:
+            self.unpriced_tokens += (numbers.input_tokens + numbers.output_tokens) * share
 
 
 class Sums:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from hermes_core.known_models import PricedTokens, find_vendor_model, price
 from hermes_state.imports.json_text import json_text
 from hermes_state.messages.rows import encode_content, to_utf8_text
 
@@ -66,7 +67,12 @@ def answer_usage_values(answers: Iterable[tuple[int, ImportedUsage]]) -> list[An
         cost = usage.cost_usd
         if cost is not None and not (math.isfinite(cost) and cost >= 0):
             cost = None
-        status = "unknown" if cost is None else "actual"
+        status = "actual"
+        if cost is None:
+            cost = _estimated_cost(
+                usage.model, PricedTokens(tokens[0], tokens[2], tokens[3], tokens[1])
+            )
+            status = "unknown" if cost is None else "estimated"
         rows.append((row_id, to_utf8_text(usage.model) or "", *tokens, cost, status, 0.0))
     return rows
 
@@ -94,4 +100,26 @@ def _usage_columns(model: str, uses: list[ImportedUsage]) -> dict[str, SqlValue]
         columns |= {
             "actual_cost_usd": sum(costs), "cost_status": "reported", "cost_source": "agent",
         }  # fmt: skip
+        return columns
+    tokens = PricedTokens(
+        _total([use.input_tokens for use in uses]),
+        _total([use.cache_read_tokens for use in uses]),
+        _total([use.cache_write_tokens for use in uses]),
+        _total([use.output_tokens for use in uses]),
+    )
+    estimate = _estimated_cost(model, tokens)
+    if estimate is not None:
+        known = find_vendor_model(model)
+        columns |= {
+            "estimated_cost_usd": estimate,
+            "cost_status": "estimated",
+            "cost_source": "price table",
+            "pricing_version": known.version if known else None,
+        }  # fmt: skip
     return columns
+
+
+def _estimated_cost(model: str, tokens: PricedTokens) -> float | None:
+    """The cost by the price table, where the agent does not state one."""
+    known = find_vendor_model(model)
+    return None if known is None or not any(tokens) else price(tokens, known)

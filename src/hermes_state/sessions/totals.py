@@ -29,7 +29,8 @@ NUMBERS = f"""
            {amount_sql("s.input_tokens")}, {amount_sql("s.output_tokens")},
            {amount_sql("s.cache_read_tokens")}, coalesce({COSTS}, 0.0),
            CAST({{folder}} AS TEXT), coalesce(s.parent_session_id, ''),
-           CAST(coalesce(s.user_id, '') AS TEXT)
+           CAST(coalesce(s.user_id, '') AS TEXT), {amount_sql("s.cache_write_tokens")},
+           coalesce({COSTS}) IS NOT NULL
     FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
 """  # noqa: S608 - own names
 WITH_INDEX = "LEFT JOIN hermes_session_index i ON i.session_id = s.id"
@@ -51,7 +52,8 @@ SEVERAL_MODELS = f"""
     SELECT session_id, CAST(model AS TEXT), {_sum("input_tokens")}, {_sum("output_tokens")},
            {_sum("cache_read_tokens")},
            sum(coalesce(nullif({amount_sql("actual_cost_usd")}, 0),
-                        {amount_sql("estimated_cost_usd")}))
+                        {amount_sql("estimated_cost_usd")})),
+           {_sum("cache_write_tokens")}
     FROM session_model_usage
     WHERE session_id IN (SELECT session_id FROM session_model_usage
                          GROUP BY session_id HAVING min(model) <> max(model))
@@ -67,6 +69,8 @@ class ModelNumbers(NamedTuple):
     output_tokens: int
     cache_read_tokens: int
     cost_usd: float
+    cache_write_tokens: int = 0
+    is_priced: bool = True
 
 
 class SessionNumbers(NamedTuple):
@@ -89,6 +93,8 @@ class SessionNumbers(NamedTuple):
     folder: str  # of the repository, else the working folder; may be empty
     parent_id: str = ""
     person: str = ""  # of a chat app, as the app names the user
+    cache_write_tokens: int = 0
+    is_priced: bool = True  # the cost is known, or an estimate
 
 
 def numbers_sql(columns: Columns) -> str:

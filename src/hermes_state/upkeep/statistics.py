@@ -18,7 +18,8 @@ BY_SOURCE: Final = f"""
            count(*) FILTER (WHERE s.ended_at IS NULL),
            min({number_sql("s.started_at")}),
            sum({amount_sql("s.input_tokens")}), sum({amount_sql("s.output_tokens")}),
-           sum(coalesce({COSTS}, 0.0))
+           sum(coalesce({COSTS}, 0.0)),
+           count(*) FILTER (WHERE coalesce({COSTS}) IS NULL AND s.input_tokens > 0)
     FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
     GROUP BY s.source ORDER BY 2 DESC
 """  # noqa: S608 - own names
@@ -57,6 +58,7 @@ class StatisticsDict(TypedDict, total=False):
     input_tokens: int
     output_tokens: int
     estimated_cost_usd: float
+    unpriced_sessions: int
     last_active: float | None
     trashed: int
     lifetime_messages: int
@@ -77,6 +79,7 @@ class StoreStatistics(NamedTuple):
     input_tokens: int
     output_tokens: int
     estimated_cost_usd: float
+    unpriced_sessions: int  # with tokens, and without a known price
     last_active: float | None
     trashed: int
     lifetime_messages: int
@@ -105,6 +108,7 @@ def statistics(reader: Reader, size_bytes: tuple[int, int]) -> StoreStatistics:
         input_tokens=sum(row[6] for row in sources),
         output_tokens=sum(row[7] for row in sources),
         estimated_cost_usd=sum((row[8] for row in sources), 0.0),
+        unpriced_sessions=sum(row[9] for row in sources),
         last_active=last,
         trashed=trashed,
         lifetime_messages=messages,

@@ -175,6 +175,14 @@ def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
+def _cost_text(stats: StoreStatistics) -> str:
+    cost = f"${stats.estimated_cost_usd or 0:,.2f}"
+    if not stats.unpriced_sessions:
+        return cost
+    unknown = human_format.plural(stats.unpriced_sessions, "session")
+    return f"{cost}; unknown for {unknown} of models without a known price"
+
+
 def _stat_lines(stats: StoreStatistics, conversations: int) -> list[tuple[str, str]]:
     number, size = human_format.number, human_format.size
     return [
@@ -184,7 +192,7 @@ def _stat_lines(stats: StoreStatistics, conversations: int) -> list[tuple[str, s
         ("stored messages", number(stats.messages)),
         ("tool calls", number(stats.tool_calls)),
         ("tokens", f"{number(stats.input_tokens)} input, {number(stats.output_tokens)} output"),
-        ("cost", f"${stats.estimated_cost_usd or 0:,.2f}"),
+        ("cost", _cost_text(stats)),
         ("first", human_format.local(stats.first_started_at)),
         ("last active", human_format.local(stats.last_active)),
         ("on disk", f"{size(stats.database_bytes)} + {size(stats.wal_bytes)} log"),

@@ -45,7 +45,16 @@ class UsageLine(NamedTuple):
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
+    cache_write_tokens: int
     cost_usd: float
+    unpriced_tokens: int
+
+    @property
+    def cost(self) -> str:
+        """The cost; a model without a known price has none."""
+        if not self.unpriced_tokens:
+            return f"${self.cost_usd:,.2f}"
+        return f"over ${self.cost_usd:,.2f}" if self.cost_usd else "unknown"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -166,7 +175,8 @@ def _period_lines(by: str, span: Span, data: AnalyticsData) -> Iterator[UsageLin
 def _line(name: str, amounts: Amounts, conversations: int) -> UsageLine:
     return UsageLine(
         name, conversations, round(amounts.input_tokens), round(amounts.output_tokens),
-        round(amounts.cache_read_tokens), round(amounts.cost_usd, 6),
+        round(amounts.cache_read_tokens), round(amounts.cache_write_tokens),
+        round(amounts.cost_usd, 6), round(amounts.unpriced_tokens),
     )  # fmt: skip
 
 
@@ -180,10 +190,8 @@ def _print_table(by: str, span: Span, lines: list[UsageLine], out: CommandOutput
         TableColumn(by, flexible=by in {"model", "project"}, least=16),
         TableColumn("conversations", right=True, optional=True),
         TableColumn("input", right=True), TableColumn("output", right=True),
-        TableColumn("from cache", right=True, optional=True), TableColumn("cost", right=True),
+        TableColumn("from cache", right=True, optional=True),
+        TableColumn("to cache", right=True, optional=True), TableColumn("cost", right=True),
     )  # fmt: skip
-    rows = [
-        (line.name or "(unknown)", *map(number, line[1:5]), f"${line.cost_usd:,.2f}")
-        for line in lines
-    ]
+    rows = [(line.name or "(unknown)", *map(number, line[1:6]), line.cost) for line in lines]
     out.table(columns, rows)

@@ -5,16 +5,24 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, Protocol, TypedDict
 from urllib.parse import urlsplit
 
 TABLE_PATH: Final = Path(__file__).with_name("known_models.json")
 DATE_SUFFIX: Final = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 PRICE_FIELDS: Final = ("input", "cache_read", "cache_write", "output")
 LOOPBACK_HOSTS: Final = ("localhost", "::1")
+ROUTER_HOST: Final = "openrouter.ai"  # names models `vendor/model`
+MILLION: Final = 1_000_000
+# Hosts of vendors, for the name of a model without its host.
+VENDOR_HOSTS: Final = (
+    "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com",
+    "api.deepseek.com", "api.x.ai", "api.mistral.ai", "api.moonshot.ai", "api.z.ai",
+)  # fmt: skip
 
 
 class ModelTable(TypedDict):
@@ -36,10 +44,60 @@ class KnownModel(NamedTuple):
     version: str  # of the table
 
 
+class TokenCounts(Protocol):
+    """Tokens of requests: input without what a cache served, output with reasoning."""
+
+    @property
+    def input(self) -> int: ...
+    @property
+    def cache_read(self) -> int: ...
+    @property
+    def cache_write(self) -> int: ...
+    @property
+    def output(self) -> int: ...
+
+
+class PricedTokens(NamedTuple):
+    """Tokens that have a price."""
+
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+
+
+def price(tokens: TokenCounts, model: KnownModel) -> float | None:
+    """The price in dollars; cached tokens default to the input price."""
+    if model.input is None or model.output is None:
+        return None
+    read = model.input if model.cache_read is None else model.cache_read
+    write = model.input if model.cache_write is None else model.cache_write
+    total = (
+        tokens.input * model.input
+        + tokens.cache_read * read
+        + tokens.cache_write * write
+        + tokens.output * model.output
+    )
+    return total / MILLION
+
+
 def find_known_model(base_url: str, model: str) -> KnownModel | None:
     """Look up *model* of an endpoint in the table; None when it is not listed."""
+    return _find(json.loads(TABLE_PATH.read_bytes()), host_of(base_url), model)
+
+
+@functools.cache
+def find_vendor_model(model: str) -> KnownModel | None:
+    """Look up a model by its name alone, as histories of other agents have it."""
     table: ModelTable = json.loads(TABLE_PATH.read_bytes())
-    rows = table["hosts"].get(host_of(base_url), [])
+    hosts = [ROUTER_HOST, *VENDOR_HOSTS] if "/" in model else VENDOR_HOSTS
+    names = [model, model.rpartition("/")[2]]
+    found = (_find(table, host, name) for name in names for host in hosts)
+    return next((each for each in found if each is not None), None)
+
+
+def _find(table: ModelTable, host: str, model: str) -> KnownModel | None:
+    rows = table["hosts"].get(host, [])
     row = _find_row(rows, model) or _find_row(rows, DATE_SUFFIX.sub("", model))
     if row is None:
         return None
