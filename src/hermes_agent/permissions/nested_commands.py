@@ -76,7 +76,7 @@ SCRIPT_OPTIONS = {
     "mapfile": "-C", "readarray": "-C", "compgen": "-C", "complete": "-C", "bind": "-x",
 }  # fmt: skip
 GIT_SCRIPTS = re.compile(
-    r"alias\.\w+=!|core\.(?:sshcommand|pager|editor|fsmonitor)=|--exec=|-x(?=.)|--[\w-]+-filter=",
+    r"alias\.[^=]*=!?|core\.(?:sshcommand|pager|editor|fsmonitor)=|--exec=|-x(?=.)|--[\w-]+-filter=",
     re.IGNORECASE,
 )
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})

@@ -85,7 +85,7 @@ def _started(command: ShellCommand, words: tuple[str, ...]) -> Iterator[str]:
     """Other programs that Git would run on the way."""
     for word in command.words:
         if re.match(
-            r"(alias\.\w+=!|core\.(sshcommand|pager|editor|fsmonitor|hookspath)=)",
+            r"(alias\.[^=]*=|core\.(sshcommand|pager|editor|fsmonitor|hookspath)=)",
             word,
             re.IGNORECASE,
         ):
@@ -199,7 +199,10 @@ SUSPICIOUS_CODE = re.compile(
     r"|\bopen\([^)]*,\s*(mode\s*=\s*)?['\"][rb]?[wax+]|write_text|write_bytes|writeFile|file_put|urlopen|`|\bfork\b",
     re.IGNORECASE,
 )
-SED_RUNS = re.compile(r"(?:^|[;{}\n\d$/!,])\s*e(?:\s|$)|\W[gpiIMm\d]*e[gpiIMm\d]*(?:\s*[;}\n]|$)")
+# After an address, `e` runs the rest of the line, which may follow at once; `s///e` runs a result.
+SED_RUNS = re.compile(
+    r"[;{}\n\d$!,]\s*e|(?:^|/)\s*e(?![\w/])|\W[gpiIMm\d]*e[gpiIMm\d]*(?:\s*[;}\n]|$)"
+)
 DESTROYS_ALL = re.compile(
     r"\brm\s+(?:\S+\s+)*?-\w*[rR]\w*\s+(?:\S+\s+)*?['\"]?(?:/|~|\$\{?HOME\}?)/?(?![\w.~/])"
     r"|rmtree\(['\"]/?['\"]"
