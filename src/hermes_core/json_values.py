@@ -57,10 +57,34 @@ def objects_in(value: JsonObject, name: str) -> list[JsonObject]:
     return [item for item in list_in(value, name) if isinstance(item, dict)]
 
 
+def whole_characters(text: str) -> str:
+    """A text in which both halves of a character are one, and a lone half is U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class CharacterJoiner:
+    """Texts of a stream that may be cut within a character."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def add(self, text: str) -> str:
+        """The next text, with the half that the one before ended with."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return text if text.isascii() else whole_characters(text)
+
+    def end(self) -> str:
+        """What is left at the end of the stream."""
+        rest, self._half = whole_characters(self._half), ""
+        return rest
+
+
 def without_lone_surrogates(value: JsonValue) -> JsonValue:
-    """A value whose texts can be encoded: halves of characters become question marks."""
+    """A value whose texts can be encoded: halves of a character are joined or replaced."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return whole_characters(value)
     if isinstance(value, list):
         return [without_lone_surrogates(item) for item in value]
     if isinstance(value, dict):

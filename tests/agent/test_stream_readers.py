@@ -116,3 +116,23 @@ def test_content_in_parts_is_read_as_text(answers: Answers) -> None:
     provider.close()
     assert isinstance(reply, Reply)
     assert reply.text == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([r"a \ud83d", r"\ude00 b"], "a \N{GRINNING FACE} b"),  # a proxy cut it in two
+        ([r"half \ud83d", " emoji"], "half \N{REPLACEMENT CHARACTER} emoji"),
+        ([r"at the end \ud83d"], "at the end \N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_half_a_character_costs_one_character_not_the_answer(
+    answers: Answers, parts: list[str], expected: str
+) -> None:
+    chunks = [f'{{"choices": [{{"delta": {{"content": "{part}"}}}}]}}' for part in parts]
+    provider = OpenAICompatible("m", answers.base_url, window=1000)
+    answers.body = "".join(f"data: {chunk}\n\n" for chunk in [*chunks, "[DONE]"]).encode()
+    *_deltas, last = _stream(provider)
+    provider.close()
+    assert isinstance(last, Reply)
+    assert last.text == expected

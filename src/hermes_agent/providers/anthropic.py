@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
-import orjson
-
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.claude_models import output_limit, thinking_fields
@@ -24,10 +22,12 @@ from hermes_agent.providers.http_stream import (
     client_for,
     encode,
     endpoint,
+    load_chunk,
     reopened,
     stream_events,
 )
 from hermes_agent.providers.output_limits import stream_within_limit, within_window
+from hermes_core.json_values import CharacterJoiner, whole_characters
 from hermes_core.known_models import find_known_model
 
 if TYPE_CHECKING:
@@ -338,6 +338,7 @@ class _EventReader:
         self._calls: dict[int, PartialCall] = {}
         self._finish = ""
         self._usage = Usage()
+        self._characters = CharacterJoiner()
         self._is_complete = False
 
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
@@ -346,8 +347,8 @@ class _EventReader:
             if not line.startswith("data:"):
                 continue
             try:
-                event = orjson.loads(line[5:])
-            except orjson.JSONDecodeError:
+                event = load_chunk(line[5:])
+            except ValueError:
                 yield invalid_response(self._provider)
                 return
             if "choices" in event:
@@ -387,8 +388,8 @@ class _EventReader:
         )
         thinking = tuple(block for _, block in sorted(self._thinking.items()))
         return Reply(
-            "".join(self._text),
-            "".join(self._reasoning),
+            "".join(self._text) + self._characters.end(),
+            whole_characters("".join(self._reasoning)),
             calls,
             finish,
             self._usage,
@@ -416,7 +417,8 @@ class _EventReader:
             self._is_complete = True
 
     def _handle_delta(self, index: int, delta: BlockDelta) -> Iterator[ProviderEvent]:
-        if text := delta.get("text"):
+        if delta.get("text"):
+            text = self._characters.add(delta["text"])
             self._text.append(text)
             yield TextDelta(text)
         elif thinking := delta.get("thinking"):

@@ -27,12 +27,13 @@ from hermes_agent.providers.http_stream import (
     client_for,
     encode,
     endpoint,
+    load_chunk,
     reopened,
     ssl_context,
     stream_events,
 )
 from hermes_agent.providers.output_limits import stream_within_limit
-from hermes_core.json_values import number_in, object_in
+from hermes_core.json_values import CharacterJoiner, number_in, object_in, whole_characters
 from hermes_core.known_models import find_known_model, host_of, is_loopback
 from hermes_core.messages import plain_text
 
@@ -329,6 +330,7 @@ class _ChunkReader:
         self._reasoning_content: list[str] = []
         self._has_reasoning_content = False
         self._calls: dict[int, PartialCall] = {}
+        self._characters = CharacterJoiner()
         self._finish = ""
         self._usage = Usage()
         self._cost: float | None = None
@@ -345,8 +347,8 @@ class _ChunkReader:
                     pass
                 return
             try:
-                chunk = orjson.loads(data)
-            except orjson.JSONDecodeError:
+                chunk = load_chunk(data)
+            except ValueError:
                 yield invalid_response(self._provider)
                 return
             if isinstance(chunk, dict) and chunk.get("type") == "message_start":
@@ -392,7 +394,10 @@ class _ChunkReader:
                 events.append(ReasoningDelta(reasoning))
             self._is_refused |= bool(delta.get("refusal"))
             # Some servers send a list of parts instead of a text.
-            if text := plain_text(delta.get("content")) or delta.get("refusal"):
+            text = self._characters.add(
+                plain_text(delta.get("content")) or delta.get("refusal") or ""
+            )
+            if text:
                 self._text.append(text)
                 events.append(TextDelta(text))
             for part in delta.get("tool_calls") or ():
@@ -418,7 +423,8 @@ class _ChunkReader:
         )
         finish = self._finish or ("tool_calls" if calls else "stop")
         finish = REFUSAL_REASON if self._is_refused and finish == "stop" else finish
-        text, reasoning = "".join(self._text), "".join(self._reasoning)
+        text = "".join(self._text) + self._characters.end()
+        reasoning = whole_characters("".join(self._reasoning))
         content = "".join(self._reasoning_content) if self._has_reasoning_content else None
         return Reply(text, reasoning, calls, finish, self._usage, self._cost, content)
 

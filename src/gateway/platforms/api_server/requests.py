@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.platforms.api_server import transcripts
 from gateway.platforms.api_server.errors import RequestError
+from hermes_core.json_values import without_lone_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,8 +124,8 @@ def parse_body(body: bytes) -> JsonObject:
     """The JSON object in a body."""
     try:
         data = json.loads(body)
-        if b"\\u" in body:  # replaces lone surrogates
-            data = json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
+        if b"\\u" in body:
+            data = without_lone_surrogates(data)
     except (ValueError, RecursionError) as error:
         raise RequestError("The request body is not valid JSON.", "invalid_json") from error
     if not isinstance(data, dict):
