@@ -168,8 +168,11 @@ def test_a_history_in_postgresql_is_optimized(
     monkeypatch.setenv("HERMES_STORE_URL", url)
     with SessionDB() as db:
         db.create_session("s1", "cli")
-    done = hermes("sessions", "optimize")
-    assert (done.code, "error" in done.err) == (0, False)
+        db.append_message("s1", "user", "Where is the lighthouse?")
+        assert db.search.progress() == (0, 1)
+        done = hermes("sessions", "optimize")
+        assert (done.code, "error" in done.err) == (0, False)
+        assert db.search.progress() is None
 
 
 @pytest.mark.usefixtures("history")
