@@ -163,7 +163,7 @@ class TurnHooks:
         )
 
     def final_answer(self, text: str) -> str:
-        """The final answer as plugins change it."""
+        """The final answer as plugins change it; an empty text of a plugin changes nothing."""
         identity = self._identity
         changed = self._announce(
             "transform_llm_output",
@@ -172,7 +172,7 @@ class TurnHooks:
             model=identity.model,
             platform=identity.platform,
         )
-        return next((answer for answer in changed if isinstance(answer, str)), text)
+        return next((answer for answer in changed if isinstance(answer, str) and answer), text)
 
     def _request(self, fields: RequestFields) -> dict[str, Any]:
         return {**self._turn(), "platform": self._identity.platform, **fields}

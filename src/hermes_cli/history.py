@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes_cli.output import TableColumn
 from hermes_conversation.latest_session import latest_session_in
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
         archived: int
         pinned: int
         state: str
+
+
+LINE_SECONDS: Final = 0.1
+NOTE_SECONDS: Final = 10.0
 
 
 COLUMNS = (
@@ -117,18 +121,26 @@ def deliver_events(db: SessionDB) -> None:
         boundary_delivery.deliver_due(db)
 
 
-def finish_indexing(db: SessionDB, out: CommandOutput) -> None:
-    """Finish the index of an older history, with progress; Ctrl+C is safe."""
+def finish_indexing(db: SessionDB, out: CommandOutput, *, is_required: bool = False) -> None:
+    """Finish the index of an older history, with progress; Ctrl+C is safe.
+
+    Without a terminal this is done only if it *is_required*, with a note from time to time.
+    """
     progress = db.index_progress()
-    if progress is None or db.engine.read_only:
+    if db.engine.read_only:
         return
-    if not out.is_watched:
-        out.note(indexing_text(*progress))
-        return
+    report = out.progress if out.is_watched else out.note
     while progress is not None:
-        out.progress(indexing_text(*progress))
-        progress = None if db.wait_for_index(0.1) else db.index_progress()
+        report(indexing_text(*progress))
+        if not (out.is_watched or is_required) or db.wait_for_index(indexing_seconds(out)):
+            break
+        progress = db.index_progress()
     out.progress("")
+
+
+def indexing_seconds(out: CommandOutput) -> float:
+    """The time between two reports of progress: a line that is replaced, or notes."""
+    return LINE_SECONDS if out.is_watched else NOTE_SECONDS
 
 
 def indexing_text(done: int, total: int) -> str:

@@ -132,7 +132,7 @@ HOOKS: tuple[HookSpec, ...] = (
         "transform_llm_output",
         f"{_TURN} response_text model platform",
         "the final answer is about to be stored and shown; no text is shown before",
-        "a string: stored and shown instead; the first one is used",
+        "a string: stored and shown instead; the first that is not empty is used",
     ),
     _hook(
         "subagent_start",

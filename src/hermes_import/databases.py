@@ -11,7 +11,7 @@ import orjson
 from hermes_core.errors import AgentDatabaseError
 from hermes_import.files import file_unit, unreadable_unit
 from hermes_import.sources import Unit, by_creation
-from hermes_state.imports.foreign_database import file_state, open_database
+from hermes_state.imports.foreign_database import ForeignDatabase, file_state
 from hermes_state.imports.rows import UnitState
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_core.json_values import JsonObject, JsonValue
     from hermes_import.sources import UnitReading
-    from hermes_state.imports.foreign_database import FileState, ForeignDatabase
+    from hermes_state.imports.foreign_database import FileState
     from hermes_state.imports.rows import ImportedPart
 
 
@@ -137,7 +137,7 @@ class DatabaseSource:
                 return database
             database.close()
             self._open = None
-        opened = open_database(path)
+        opened = ForeignDatabase(path)
         self._open = (file_state(path), opened)
         return opened
 

@@ -8,8 +8,10 @@ adapters, e.g. encryption keys, are here in both: they change together, in one t
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from hermes_core import home_files
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import StoreError
 from hermes_core.media_store import REMOTE_PREFIX, MediaStore
@@ -145,17 +147,23 @@ def media_of(db: SessionDB) -> MediaStore:
 def files_of_home() -> Iterator[tuple[str, Path]]:
     """The files of this home that nodes share, with their names in the database."""
     home = hermes_home()
-    for path in sorted((home / "media").glob("??/*")):
-        yield f"{REMOTE_PREFIX}{path.name}", path
-    for path in sorted((home / "memories").rglob("*.md")):
-        yield memory_name(path), path
-    if (home / RULES_FILE).is_file():
-        yield RULES_NAME, home / RULES_FILE
-    unlocks = path_in_home(UNLOCKS_FILE)
-    for path in (unlocks, home / "plugin-data" / unlocks.parent.name / unlocks.name):
-        if path.is_file():  # the second one is of newer releases of hermes-agent
-            yield UNLOCKS_FILE, path
-            return
+    names = {}
+    for name, category in home_files.files_in(home):
+        if category.is_archived and home_files.is_shared(name):
+            names[_name_in_database(home / name)] = home / name
+    earlier = home / "plugin-data" / PurePosixPath(ACHIEVEMENTS_FOLDER).name / "state.json"
+    if UNLOCKS_FILE not in names and earlier.is_file():  # of newer releases of hermes-agent
+        names[UNLOCKS_FILE] = earlier
+    yield from names.items()
+
+
+def _name_in_database(path: Path) -> str:
+    """The name of a file of this home; the inverse of `path_in_home`."""
+    if path == hermes_home() / RULES_FILE:
+        return RULES_NAME
+    if path.is_relative_to(hermes_home() / "media"):
+        return f"{REMOTE_PREFIX}{path.name}"
+    return UNLOCKS_FILE if path == path_in_home(UNLOCKS_FILE) else memory_name(path)
 
 
 def memory_name(path: Path) -> str:

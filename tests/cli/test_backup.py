@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -17,11 +18,16 @@ from typing import TYPE_CHECKING
 import pexpect
 import pytest
 
+from hermes_core.config.file import ConfigFile
+from hermes_core.home_files import HOME_FILES, FileCategory, category_of, files_in
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.portable.restore import holders_of
 from hermes_state.upkeep.health import examine
 from support.command_line import command
+from support.gateway_process import GatewayProcess
+from support.model_servers import model_argument, model_servers
+from support.plugin_folders import make_plugin
 from support.sample_history import CHAT, OSLO
 from support.waiting import PATIENCE_SECONDS
 
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
+SOURCE = Path(__file__).parents[2] / "src"
 WORKER = Path(__file__).with_name("append_until_stopped.py")
 
 
@@ -325,3 +332,161 @@ def test_a_backup_from_before_there_were_achievements_is_restored(
     assert hermes("restore", "b.zip", "--yes").code == 0
     assert state.read_text() == '{"unlocks": {}}'
     assert target_folder.is_dir()
+
+
+OWN_FILES = {
+    "AGENTS.md": "Answer briefly.",
+    "approvals.json": '["run: echo *"]',
+    "commands/mine.md": "Summarize the day.",
+    "cron/jobs.json": "[]",
+    "memories/USER.md": "Likes tea.",
+    "memories/people/ada/USER.md": "Likes coffee.",
+    "plugins/dice/__init__.py": "def register(ctx): pass",
+    "plugins/dice/plugin.yaml": "name: dice",
+    "prompt_history": "hello",
+    "skills/tea/SKILL.md": "How to make tea.",
+    "trusted_folders.json": "{}",
+}
+OTHER_FILES = {
+    ".env": "EXAMPLE_KEY=k",
+    "cache/models.json": "{}",
+    "libraries/mcp/a.py": "",
+    "logs/hermes.log": "",
+    "media/sent/abc/a.png": "",
+    "notes.txt": "of another program",
+    "plugins/.libraries/dice/a.py": "",
+    "plugins/dice/__pycache__/a.pyc": "",
+    "search.db": "",
+    "workspaces/owner/a.txt": "",
+}
+
+
+def write_files(home: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+
+
+def test_a_backup_contains_everything_that_cannot_be_rebuilt_and_names_the_rest(
+    hermes: Hermes, history: Path, target_folder: Path
+) -> None:
+    write_files(history, OWN_FILES | OTHER_FILES)
+    script = history / "skills/tea/boil.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o700)
+    shown = hermes("backup", "b.zip")
+    with zipfile.ZipFile("b.zip") as archive:
+        names = set(archive.namelist())
+    assert names >= {*OWN_FILES, "skills/tea/boil.sh", "state.db"}
+    assert not names & set(OTHER_FILES)
+    for name, reason in {
+        ".env": "use --with-secrets",
+        "libraries": "downloaded again",
+        "notes.txt": "not a file of Hermes",
+        "plugins/.libraries": "downloaded again",
+        "search.db": "rebuilt",
+        "workspaces": "working folders",
+    }.items():
+        assert any(name in line and reason in line for line in shown.err.splitlines()), shown.err
+    restored = target_folder / "new"
+    assert hermes("restore", "b.zip", "--to", str(restored), "--accept-settings").code == 0
+    for name, text in OWN_FILES.items():
+        assert (restored / name).read_text() == text
+    assert os.access(restored / "skills/tea/boil.sh", os.X_OK)
+    assert not os.access(restored / "skills/tea/SKILL.md", os.X_OK)
+
+
+def test_secrets_in_a_backup_are_not_called_missing(
+    hermes: Hermes, history: Path, target_folder: Path
+) -> None:
+    assert "secrets" not in hermes("backup", "a.zip", "--with-secrets").err
+    assert "secrets" not in hermes("backup", "b.zip").err  # there are none
+    write_files(history, {".env": "EXAMPLE_KEY=k"})
+    assert "--with-secrets" in hermes("backup", "c.zip").err
+    assert "secrets" not in hermes("backup", "d.zip", "--with-secrets").err
+    with zipfile.ZipFile("d.zip") as archive:
+        assert archive.read(".env") == b"EXAMPLE_KEY=k"
+
+
+def test_links_into_other_folders_are_named_and_not_followed(
+    hermes: Hermes, history: Path, target_folder: Path
+) -> None:
+    (target_folder / "dotfiles").mkdir()
+    (target_folder / "dotfiles/SKILL.md").write_text("How to make tea.")
+    (history / "skills").mkdir()
+    (history / "skills/tea").symlink_to(target_folder / "dotfiles")
+    (target_folder / "config.yaml").write_text("store:\n  trash_days: 3\n")
+    (history / "config.yaml").unlink(missing_ok=True)
+    (history / "config.yaml").symlink_to(target_folder / "config.yaml")
+    shown = hermes("backup", "b.zip")
+    assert "skills/tea" in shown.err
+    with zipfile.ZipFile("b.zip") as archive:
+        assert "skills/tea/SKILL.md" not in archive.namelist()
+        assert b"trash_days" in archive.read("config.yaml")
+
+
+def test_every_file_that_commands_write_has_a_category(
+    hermes: Hermes, hermes_home: Path, tmp_path: Path
+) -> None:
+    make_plugin(tmp_path, "dice", "def register(ctx): pass")
+    ConfigFile.of_home().set("keys.telegram", "token")
+    with model_servers() as serve:
+        model = model_argument(serve("[{say: Hello.}]"))
+        for arguments in (
+            ("chat", "-q", "hello", "--model", model),
+            ("config", "set", "store.trash_days", "3"),
+            ("permissions", "add", "run: echo *"),
+            ("plugins", "install", str(tmp_path / "plugins" / "dice"), "--yes"),
+            ("sessions", "search", "hello"),
+            ("sessions", "optimize"),
+            ("achievements",),
+            ("usage",),
+            ("import", "--dry-run"),
+            ("backup", f"{hermes_home}/backups/"),
+        ):
+            assert hermes(*arguments).code == 0, arguments
+    gateway = GatewayProcess()
+    gateway.start()
+    wait_for(gateway.is_up)
+    gateway.stop()
+    found = dict(files_in(hermes_home))
+    assert {"approvals.json", "plugins/dice/__init__.py", "logs/", "search.db"} <= found.keys()
+    assert [name for name, category in found.items() if category is FileCategory.UNKNOWN] == []
+
+
+def test_every_file_that_the_source_names_has_a_category() -> None:
+    names = {
+        name
+        for path in sorted(SOURCE.rglob("*.py"))
+        for name in names_below_the_home(ast.parse(path.read_text()))
+    }
+    assert len(names) > 15
+    unknown = {FileCategory.UNKNOWN}
+    assert [name for name in names if {category_of(name), category_of(f"{name}/")} == unknown] == []
+
+
+def names_below_the_home(module: ast.Module) -> list[str]:
+    """The names in expressions such as `hermes_home() / NAME`."""
+    constants = {
+        ast.unparse(target): node.value.value
+        for node in module.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
+    joined = [
+        node.right
+        for node in ast.walk(module)
+        if isinstance(node, ast.BinOp) and ast.unparse(node.left).endswith("hermes_home()")
+    ]
+    values = [
+        node.value if isinstance(node, ast.Constant) else constants.get(ast.unparse(node))
+        for node in joined
+    ]
+    return [value for value in values if isinstance(value, str)]
+
+
+def test_the_documentation_lists_every_file_with_its_category() -> None:
+    rows = set((SOURCE.parent / "docs/reference/home-folder.md").read_text().splitlines())
+    for entry in HOME_FILES:
+        row = f"| `{entry.pattern}` | {entry.contents} | {entry.category.name.lower()} |"
+        assert row in rows, row

@@ -53,6 +53,24 @@ def test_a_value_can_come_from_standard_input(hermes: Hermes) -> None:
     assert hermes("config", "get", "log.level").out == "debug\n"
 
 
+@pytest.mark.parametrize("given", [b"", b"\n"], ids=["nothing", "an empty line"])
+@pytest.mark.parametrize("arguments", [(), ("-",)], ids=["without a value", "from standard input"])
+def test_a_setting_is_kept_if_no_value_is_given(
+    hermes: Hermes, given: bytes, arguments: tuple[str, ...]
+) -> None:
+    hermes("config", "set", "llm.model", "mine")
+    refused = subprocess.run(
+        [*CLI, "config", "set", "llm.model", *arguments],
+        input=given, check=False, capture_output=True,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert b"No value given" in refused.stderr
+    assert b"config unset llm.model" in refused.stderr
+    assert hermes("config", "get", "llm.model").out == "mine\n"
+    assert hermes("config", "set", "llm.model", "").code == 0  # an empty value is given
+    assert hermes("config", "get", "llm.model").out == "\n"
+
+
 def test_the_environment_overrides_with_a_note(hermes: Hermes) -> None:
     result = hermes("config", "set", "log.level", "error", HERMES_LOG_LEVEL="debug")
     assert "HERMES_LOG_LEVEL overrides" in result.err

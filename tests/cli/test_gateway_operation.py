@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import configparser
 import json
+import os
 import plistlib
+import shlex
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +27,8 @@ from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -138,7 +143,8 @@ def test_the_systemd_unit_runs_and_stops_the_gateway(hermes: Any, hermes_home: P
     unit.read_string(printed)
     service = unit["Service"]
     assert service["KillMode"] == "mixed"
-    assert service["ExecStart"].endswith("-m gateway.process.main")
+    assert shlex.split(service["ExecStart"]) == [str(ROOT / "hermes"), "gateway", "run"]
+    assert service["RestartPreventExitStatus"].split() == ["2", "78"]
     assert service["Environment"] == f"HERMES_HOME={hermes_home}"
     assert int(service["TimeoutStopSec"]) == 210
     written = hermes("gateway", "install")
@@ -150,9 +156,60 @@ def test_the_systemd_unit_runs_and_stops_the_gateway(hermes: Any, hermes_home: P
     assert "not installed" in hermes("gateway", "uninstall").out
 
 
+def service_process(hermes: Any) -> subprocess.Popen[str]:
+    """The gateway, started as systemd starts it."""
+    printed = hermes("gateway", "install", "--print").out
+    lines = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
+    name, value = lines["Environment"].split("=", 1)
+    return subprocess.Popen(
+        shlex.split(lines["ExecStart"]),
+        env={"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], name: value},
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/",
+    )  # fmt: skip
+
+
+def test_a_service_is_started_and_restarted_by_the_launcher(hermes: Any, hermes_home: Path) -> None:
+    with service_process(hermes) as process:
+        try:
+            wait_until(lambda: status.running_pid() == process.pid)
+            wait_until(lambda: "running" in str(status.read_runtime_status()))
+            assert hermes("gateway", "restart").code == 0
+            assert status.running_pid() == process.pid
+            command_line = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+            assert command_line[-3:-1] == ["gateway", "run"]  # not a module that may move
+        finally:
+            process.terminate()
+        assert process.wait() == 0
+
+
+def test_a_service_whose_settings_are_invalid_is_not_restarted(
+    hermes: Any, hermes_home: Path
+) -> None:
+    (hermes_home / "config.yaml").write_text("gateway: {http_port: none}")
+    process = service_process(hermes)
+    _, error = process.communicate()
+    assert "http_port" in error
+    assert str(process.returncode) in {"2", "78"}  # RestartPreventExitStatus
+
+
+def test_a_service_file_of_an_older_release_is_reported(hermes: Any) -> None:
+    hermes("gateway", "install")
+    path = setup.service("linux").path
+    new = path.read_text()
+    old = new.replace(f"{ROOT}/hermes gateway run", "/opt/.venv/bin/python -P -m gateway.process")
+    assert old != new
+    path.write_text(old)
+    checks = {each["name"]: each for each in json.loads(hermes("doctor", "--json").out)["checks"]}
+    assert checks["gateway service"]["status"] == "warning"
+    assert "hermes gateway install" in checks["gateway service"]["advice"]
+    hermes("gateway", "install")
+    checks = {each["name"]: each for each in json.loads(hermes("doctor", "--json").out)["checks"]}
+    assert checks["gateway service"]["status"] == "ok"
+
+
 def test_the_launchd_service_runs_and_stops_the_gateway(hermes_home: Path) -> None:
     data = plistlib.loads(setup.service("darwin").content.encode())
-    assert data["ProgramArguments"][-1] == "gateway.process.main"
+    assert data["ProgramArguments"] == [str(ROOT / "hermes"), "gateway", "run"]
     assert data["EnvironmentVariables"] == {"HERMES_HOME": str(hermes_home)}
 
 

@@ -140,6 +140,28 @@ def test_an_export_of_hermes_agent_is_imported_by_both_commands(
     assert "imported 0 conversations" in hermes("import", str(path)).out
 
 
+def test_a_compacted_conversation_in_an_export_of_hermes_agent_is_one_conversation(
+    hermes: Hermes, tmp_path: Path
+) -> None:
+    def session(name: str, text: str, **fields: object) -> str:
+        message = {"id": 1, "role": "user", "content": text, "timestamp": 1772366401.0}
+        about = {"id": name, "source": "cli", "started_at": 1772366400.0, "messages": [message]}
+        return json.dumps(about | fields) + "\n"
+
+    path = tmp_path / "export.jsonl"
+    path.write_text(
+        session("a", "the first half", ended_at=1772366405.0, end_reason="compression")
+        + session("b", "the second half", parent_session_id="a", started_at=1772366405.0)
+        + session("c", "of telegram", ended_at=1772366409.0, end_reason="session_reset")
+    )
+    assert "imported 3 conversations" in hermes("sessions", "import", str(path)).out
+    shown = hermes("sessions", "show", "a").out
+    assert shown.index("the first half") < shown.index("the second half")
+    listed = {row["id"]: row for row in json.loads(hermes("sessions", "list", "--json").out)}
+    assert (listed["b"]["ended_at"], listed["b"]["end_reason"]) == (None, None)
+    assert (listed["c"]["ended_at"], listed["c"]["end_reason"]) == (1772366409.0, "session_reset")
+
+
 @pytest.mark.parametrize("folder", ["work", "other/../work", "link"])
 @pytest.mark.parametrize("cwd", ["work", "link/deep"])
 def test_a_project_is_found_by_any_of_its_paths(

@@ -13,7 +13,12 @@ import pexpect
 import pytest
 
 from hermes_state import SessionDB
-from state.foreign_files import foreign_session, make_schema_16, write_as_hermes_agent
+from state.foreign_files import (
+    foreign_message,
+    foreign_session,
+    make_schema_16,
+    write_as_hermes_agent,
+)
 from support.command_line import command
 from support.sample_history import CHAT, OSLO
 from support.terminal import spawn
@@ -257,3 +262,20 @@ def test_a_large_foreign_history_is_listed_at_once_and_indexed_with_progress(
     terminal.expect(pexpect.EOF, timeout=60)
     assert re.search(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)", terminal.before)
     assert hermes("sessions", "list", "--limit", "1").err == ""
+
+
+@pytest.mark.parametrize("action", ["optimize", "repair"])
+def test_upkeep_finishes_indexing_without_a_terminal(
+    hermes: Hermes, hermes_home: Path, action: str
+) -> None:
+    make_schema_16(hermes_home / "state.db")
+    rows = [foreign_session(f"s{number:04}", float(number)) for number in range(3000)]
+    text = "Where is the lighthouse?"
+    rows += [foreign_message(f"s{number:04}", "user", text, 1.0) for number in range(3000)]
+    write_as_hermes_agent(hermes_home / "state.db", [("BEGIN", ()), *rows, ("COMMIT", ())])
+    done = hermes("sessions", action)
+    assert done.code == 0
+    assert "Indexing: " in done.err
+    with SessionDB(read_only=True) as db:
+        assert (db.index_progress(), db.search.progress()) == (None, None)
+    assert hermes("sessions", "search", "lighthouse").err == ""

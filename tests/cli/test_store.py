@@ -168,8 +168,11 @@ def test_a_history_in_postgresql_is_optimized(
     monkeypatch.setenv("HERMES_STORE_URL", url)
     with SessionDB() as db:
         db.create_session("s1", "cli")
-    done = hermes("sessions", "optimize")
-    assert (done.code, "error" in done.err) == (0, False)
+        db.append_message("s1", "user", "Where is the lighthouse?")
+        assert db.search.progress() == (0, 1)
+        done = hermes("sessions", "optimize")
+        assert (done.code, "error" in done.err) == (0, False)
+        assert db.search.progress() is None
 
 
 @pytest.mark.usefixtures("history")
@@ -381,6 +384,23 @@ def test_rules_of_permissions_survive_copies_in_both_directions(
     restored = tmp_path / "restored"
     assert hermes("restore", str(archive), "--to", str(restored), "--yes").code == 0
     assert not (restored / "approvals.json").exists()  # a backup grants nothing by itself
+    options = ("--to", str(tmp_path / "accepted"), "--accept-settings")
+    assert hermes("restore", str(archive), *options).code == 0
+    accepted = json.loads((tmp_path / "accepted" / "approvals.json").read_text())
+    assert accepted == json.loads((hermes_home / "approvals.json").read_text())
+
+
+@pytest.mark.usefixtures("history")
+def test_a_copy_names_the_files_that_stay_on_this_machine(
+    hermes: Hermes, url: str, hermes_home: Path
+) -> None:
+    (hermes_home / "skills" / "tea").mkdir(parents=True)
+    (hermes_home / "skills" / "tea" / "SKILL.md").write_text("How to make tea.")
+    hermes("permissions", "add", "run: ls *")
+    copied = hermes("store", "copy", "--to", url)
+    assert "Copied 1 file:" in copied.out
+    assert "rules of `hermes permissions`" in copied.out
+    assert "Not copied: skills." in copied.err
 
 
 @pytest.mark.usefixtures("history")

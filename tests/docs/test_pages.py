@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,14 @@ def test_every_page_can_be_found_from_the_index() -> None:
         name = page.relative_to(ROOT / "docs")
         if page.name != "index.md" and name.parts[0] != "adr":
             assert f"({name})" in index, f"docs/index.md does not mention {name}"
+
+
+def test_no_text_names_a_package_of_ours_to_install_which_others_could_register() -> None:
+    name = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["name"]
+    texts = [
+        *PAGES,
+        ROOT / "hermes",
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "web/src").rglob("*.ts*"),
+    ]
+    assert [str(path) for path in texts if name in path.read_text("utf-8")] == []

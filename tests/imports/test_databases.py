@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_import.importer import SourceReport
     from hermes_state import SessionDB
+    from support.command_line import Hermes
 
     Importing = Callable[[str, Path], SourceReport]
     Copying = Callable[[str], Path]
@@ -274,6 +275,30 @@ def test_a_database_is_the_same_after_an_import(
     import_from(agent, database)
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
     assert database.stat().st_mtime_ns == changed_at
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"), [("opencode", OPENCODE), ("openclaw", OPENCLAW), ("llm", LLM)]
+)
+@pytest.mark.parametrize("has_log", [False, True], ids=["closed", "after a crash"])
+def test_nothing_is_left_beside_a_database_that_was_imported(
+    hermes: Hermes, sample_copy: Copying, agent: str, name: str, *, has_log: bool
+) -> None:
+    home = sample_copy(agent)
+    database = home / name
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+        connection.execute("CREATE TABLE written (number)")
+        log = database.with_name(f"{database.name}-wal").read_bytes()
+    if has_log:
+        database.with_name(f"{database.name}-wal").write_bytes(log)
+    before = contents(database.parent)
+    assert "imported" in hermes("import", agent, str(home)).out
+    assert contents(database.parent) == before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_database_in_a_read_only_folder_is_read_with_its_write_ahead_log(

@@ -23,6 +23,8 @@ from support.plugin_folders import FACTS_PLUGIN, enable_plugins, recorded_facts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.command_line import Hermes
+
 MAX_TRIES = 20
 MEASURED = {"duration_ms"}  # two durations may be equal
 SOURCE = Path(__file__).parents[2] / "src"
@@ -227,6 +229,25 @@ def test_a_plugin_changes_the_final_answer_before_it_is_stored_and_shown(
     shown = "".join(event.text for event in events if isinstance(event, TextDelta))
     (finished,) = [event for event in events if isinstance(event, TurnFinished)]
     assert shown == finished.text == stored[-1] == "The code is [secret]."
+
+
+EMPTY_ANSWER_PLUGIN = """
+def register(ctx):
+    ctx.register_hook("transform_llm_output", lambda **kwargs: "")
+"""
+
+
+def test_an_answer_is_unchanged_if_a_plugin_returns_an_empty_text_for_it(
+    hermes_home: Path, hermes: Hermes
+) -> None:
+    enable_plugins(hermes_home, empty=EMPTY_ANSWER_PLUGIN)
+    script = json.dumps({"steps": [{"say": "The code is 4711."}]})
+    with ScriptServer(ModelScript.parse(script)) as server:
+        asked = hermes("chat", "-q", "code?", "--model", f"{server.base_url}#m")
+    assert "The code is 4711." in asked.out
+    with SessionDB() as db:
+        (session,) = db.list_sessions_rich()
+        assert db.get_messages(session["id"])[-1]["content"] == "The code is 4711."
 
 
 def test_an_interim_text_and_a_failed_answer_are_shown_where_a_plugin_changes_answers(

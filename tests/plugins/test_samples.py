@@ -235,6 +235,24 @@ def test_a_message_travels_through_an_adapter_of_hermes_agent(
     assert all(len(line) <= 20 for line in _text(folder / "q1.answer").splitlines())
 
 
+def test_a_message_of_an_adapter_of_hermes_agent_that_cannot_be_stored_is_set_aside(
+    install: Any, hermes_home: Path, tmp_path: Path, hermes: Hermes
+) -> None:
+    folder = tmp_path / "questions"
+    folder.mkdir()
+    install("chat_platform")
+    platform = {"enabled": True, "folder": str(folder), "allowed_users": ["ada"]}
+    config = {"plugins": {"enabled": ["chat_platform"]}, "platforms": {"samplechat": platform}}
+    (hermes_home / "config.yaml").write_text(json.dumps(config))
+    (folder / "q1.question").write_text("")  # the adapter passes an event without a text
+    gateway = GatewayProcess()
+    try:
+        gateway.start()
+        wait_until(lambda: "samplechat" in hermes("gateway", "quarantine").out)
+    finally:
+        gateway.stop()
+
+
 def _text(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 

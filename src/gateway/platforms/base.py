@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from typing import (
     TYPE_CHECKING,
@@ -78,6 +79,12 @@ class MessageEvent:
     instructions: str = ""  # of an API client, for the conversation
     continues: tuple[str, int] | None = None  # a conversation and its last message
     channel_context: str | None = None  # earlier messages of the chat, from the adapter
+
+    def __post_init__(self) -> None:
+        """Accept a datetime as the time, as adapters of hermes-agent pass it."""
+        at: object = self.timestamp
+        if isinstance(at, datetime):
+            self.timestamp = at.timestamp()
 
     @property
     def is_in_chat(self) -> bool:

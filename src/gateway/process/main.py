@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import log_file
 from hermes_core.backoff import Backoff
+from hermes_core.distribution import find_distribution
 from hermes_core.errors import ConfigError, HermesError, StoreUnavailableError
 from hermes_core.paths import state_db_path
 from hermes_core.signals import stop_signals
@@ -35,15 +36,13 @@ CONFIG_EXIT_CODE: Final = 78  # EX_CONFIG: restarting does not help
 
 def main() -> int:
     """Run the gateway; the exit code."""
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the handler is installed
     driver.install()
     log_file.install(log_file.GATEWAY_LOG_NAME)
     try:
-        if os.environ.pop(RESTART_VARIABLE, ""):
-            _wait_for_store()
         ended = run()
     except HermesError as error:
-        return _report_failure(error)
+        sys.stderr.write(f"hermes: {error}\n")
+        return CONFIG_EXIT_CODE if isinstance(error, ConfigError) else 1
     if ended is ProcessEnd.RESTART:
         restart()
     return 0 if ended is ProcessEnd.DONE else CONFIG_EXIT_CODE
@@ -62,6 +61,9 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
     from gateway import status  # noqa: PLC0415 - after driver.install()
     from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
 
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the handler is installed
+    if os.environ.pop(RESTART_VARIABLE, ""):
+        _wait_for_store()
     with status.hold_lock() as is_ours:
         if not is_ours:
             return ProcessEnd.ALREADY_RUNNING
@@ -70,6 +72,7 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
             _collect_garbage_rarely()
             is_restart = asyncio.run(_run(runner, report))
         except HermesError as error:
+            log.error("gateway failed to start: %s", error)
             status.write_runtime_status("startup_failed", exit_reason=str(error))
             raise
         if runner.is_stuck and not is_restart:  # do not wait for a tool that does not end
@@ -100,7 +103,8 @@ def restart() -> None:
     """Replace this process with a new one that keeps the PID, as supervisors expect."""
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     os.environ[RESTART_VARIABLE] = "1"
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "gateway.process.main"])  # noqa: S606
+    launcher = str(find_distribution().launcher)  # it installs what an update needs
+    os.execv(launcher, [launcher, "gateway", "run"])  # noqa: S606
 
 
 def _wait_for_store() -> None:
@@ -122,13 +126,6 @@ def _wait_for_store() -> None:
             if attempts:
                 log.info("history is reachable again")
             return
-
-
-def _report_failure(error: HermesError) -> int:
-    """Report why the gateway does not start; the exit code."""
-    log.error("gateway failed to start: %s", error)
-    sys.stderr.write(f"hermes: {error}\n")
-    return CONFIG_EXIT_CODE if isinstance(error, ConfigError) else 1
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ class SessionReading:
         row = self._history.session(self._session_id)
         if not row:
             return
-        about = _conversation(row)
+        about = conversation_of(row)
         yield ImportedPart(
             about,
             self._messages(about),
@@ -265,7 +265,8 @@ def _snapshot_message(key: str, item: JsonObject, started: float) -> ImportedMes
     )
 
 
-def _conversation(row: Row) -> ImportedConversation:
+def conversation_of(row: Row) -> ImportedConversation:
+    """What the columns of a session say about it."""
     markers = decode_json(row.get("model_config"))
     markers = markers if isinstance(markers, dict) else {}
     kind = ConversationKind.MAIN

@@ -7,13 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, cast
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
-from hermes_import.contents import title_of
+from hermes_import.agents.hermes_agent import conversation_of
 from hermes_import.export_files import ExportFiles
 from hermes_import.json_lines import JsonLines
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
-    ConversationKind,
-    ImportedConversation,
     ImportedMessage,
     ImportedPart,
     ImportedUsage,
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject, JsonValue
     from hermes_core.messages import Content, ToolCallDict
     from hermes_import.sources import Unit
+    from hermes_state.engine.values import SqlValue
 
 FIELDS: Final = ("id", "source", "started_at", "messages")
 
@@ -63,12 +62,11 @@ class HermesExportReading:
             if not text_in(record, "id"):
                 self.unknown["line without a session"] += 1
                 continue
-            ended = record.get("ended_at")
             yield ImportedPart(
-                _conversation(record),
+                conversation_of(_session_columns(record)),
                 [_message(record, row) for row in objects_in(record, "messages")],
                 [_usage(record)],
-                seconds_of(ended) if ended else None,
+                seconds_of(record.get("ended_at")) or None,
                 is_last=True,
             )
 
@@ -77,28 +75,18 @@ class HermesExportReading:
         return UnitState(self._unit.revision, unknown=self.unknown)
 
 
-def _conversation(record: JsonObject) -> ImportedConversation:
-    config = _parsed(record.get("model_config"))
-    markers = config if isinstance(config, dict) else {}
-    parent = text_in(record, "parent_session_id") or None
-    kind = ConversationKind.MAIN
-    if text_in(record, "source") == "subagent" or "_delegate_from" in markers:
-        kind = ConversationKind.SUBAGENT
-    elif "_branched_from" in markers:
-        kind = ConversationKind.FORK
-    return ImportedConversation(
-        text_in(record, "id"),
-        seconds_of(record.get("started_at")),
-        kind,
-        parent,
-        title_of(text_in(record, "title")),
-        text_in(record, "cwd") or None,
-        text_in(record, "git_branch") or None,
-        text_in(record, "model") or None,
-        bool(record.get("archived")),
-        text_in(record, "source"),
-        keeps_id=True,
-    )
+def _columns(record: JsonObject) -> dict[str, SqlValue]:
+    """The columns of a row; those with JSON are texts again."""
+    return {
+        name: json.dumps(value) if isinstance(value, (list, dict)) else value
+        for name, value in record.items()
+        if name != "messages"
+    }
+
+
+def _session_columns(record: JsonObject) -> dict[str, SqlValue]:
+    times = {name: seconds_of(record.get(name)) or None for name in ("started_at", "ended_at")}
+    return _columns(record) | times
 
 
 def _message(record: JsonObject, row: JsonObject) -> ImportedMessage:
@@ -114,6 +102,7 @@ def _message(record: JsonObject, row: JsonObject) -> ImportedMessage:
         text_in(row, "tool_name") or None,
         text_in(row, "reasoning") or text_in(row, "reasoning_content") or None,
         text_in(row, "finish_reason") or None,
+        columns=_columns(row),
     )
 
 

@@ -1,13 +1,10 @@
 """Databases of other agents, opened for reading while the agents may write to them.
 
-The database itself is never written. SQLite reads a write-ahead log only where it can create
-its index beside the database; in a read-only folder a copy is opened instead. `immutable` is
-not used, because it reads half of a write that happens meanwhile.
+Neither the database nor its folder is changed.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import weakref
@@ -28,9 +25,9 @@ if TYPE_CHECKING:
 BUSY_SECONDS: Final = 5.0
 COPY_ATTEMPTS: Final = 5
 WAL_SUFFIX: Final = "-wal"
+INDEX_SUFFIX: Final = "-shm"
 HEADER_BYTES: Final = 20
 WAL_VERSIONS: Final = b"\x02\x02"  # of the format, at the end of the header
-WRITE_BITS: Final = 0o222
 COLUMNS: Final = "SELECT name FROM pragma_table_info(?)"
 
 
@@ -55,45 +52,112 @@ def file_state(path: Path) -> FileState:
     except OSError as error:
         raise AgentDatabaseError(f"{path}: {error.strerror}") from error
     try:
-        wal = path.with_name(path.name + WAL_SUFFIX).stat()
+        wal = _beside(path, WAL_SUFFIX).stat()
     except OSError:
         return FileState(status.st_size, status.st_mtime_ns, 0, 0)
     return FileState(status.st_size, status.st_mtime_ns, wal.st_size, wal.st_mtime_ns)
 
 
-class ForeignDatabase:
-    """An open database of another agent."""
+class UnchangedFile:
+    """A database file, opened in the one way that leaves its folder as it is.
 
-    def __init__(self, path: Path, copy: Path | None = None) -> None:
-        """Open the database at *path*, or its copy, whose folder is removed at the end."""
-        opened = path if copy is None else copy
+    SQLite would create files beside a database with a write-ahead log. A log with its index is
+    read with both; one that a crash has left is recovered in a private copy. Without a log no
+    program has the file open, and it is read without locks.
+    """
+
+    def __init__(self, path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
-        self._columns: dict[str, frozenset[str]] = {}
+        self._busy_seconds = busy_seconds
         self._remove_copy: Callable[[], object] | None = None
-        if copy is not None:
-            remove = weakref.finalize(self, shutil.rmtree, copy.parent, ignore_errors=True)
-            self._remove_copy = remove
-        with _explained(path):
-            address = f"file:{quote(str(opened))}?mode=ro"
-            self._connection = driver.connect(address, BUSY_SECONDS, uri=True)
+        self._state = file_state(path)
+        self._is_unlocked = False
+        self.connection = self._open()
 
     def close(self) -> None:
-        """Close it."""
-        self._connection.close()
+        """Close the file, and delete a private copy of it."""
+        self.connection.close()
         if self._remove_copy is not None:
             self._remove_copy()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the connection shows what programs have written to the file meanwhile."""
+        is_fixed = self._is_unlocked or self._remove_copy is not None
+        return not is_fixed or file_state(self.path) == self._state
+
+    def check_unlocked(self) -> None:
+        """Raise AgentDatabaseError if a file that is read without locks was written."""
+        if self._is_unlocked and file_state(self.path)[:2] != self._state[:2]:
+            raise AgentDatabaseError(
+                f"{self.path}: the database changed while it was read. Try again later."
+            )
+
+    def _open(self) -> sqlite3.Connection:
+        wal = _beside(self.path, WAL_SUFFIX)
+        if not wal.exists() and not _is_in_wal_mode(self.path):
+            return self._connect(self.path)
+        if wal.exists() and _beside(self.path, INDEX_SUFFIX).exists():
+            return self._connect(self.path, "&readonly_shm=1")
+        if self._state.wal_size_bytes:
+            return self._open_copy()
+        self._is_unlocked = True
+        return self._connect(self.path, "&immutable=1")
+
+    def _open_copy(self) -> sqlite3.Connection:
+        folder = Path(tempfile.mkdtemp(prefix="hermes-import-"))
+        self._remove_copy = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._state = _copy(self.path, folder)
+        return self._connect(folder / self.path.name)
+
+    def _connect(self, path: Path, options: str = "") -> sqlite3.Connection:
+        address = f"file:{quote(str(path))}?mode=ro{options}"
+        return driver.connect(address, self._busy_seconds, uri=True)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _is_in_wal_mode(path: Path) -> bool:
+    """Whether the header of a database file names a write-ahead log."""
+    try:
+        with path.open("rb") as file:
+            return file.read(HEADER_BYTES).endswith(WAL_VERSIONS)
+    except OSError as error:
+        raise AgentDatabaseError(f"{path}: {error.strerror}") from error
+
+
+class ForeignDatabase:
+    """An open database of another agent."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._columns: dict[str, frozenset[str]] = {}
+        with _explained(path):
+            self._file = UnchangedFile(path)
+
+    def close(self) -> None:
+        """Close it."""
+        self._file.close()
+
     def rows(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        with _explained(self.path):
-            return self._connection.execute(sql, tuple(parameters)).fetchall()
+        with self._reading() as connection:
+            return connection.execute(sql, tuple(parameters)).fetchall()
 
     def dicts(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[dict[str, Any]]:
         """The rows of a query, by the names of its columns."""
-        with _explained(self.path):
-            cursor = self._connection.execute(sql, tuple(parameters))
+        with self._reading() as connection:
+            cursor = connection.execute(sql, tuple(parameters))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with _explained(self.path):
+            yield self._file.connection
+        self._file.check_unlocked()
 
     def columns(self, table: str) -> frozenset[str]:
         """The columns of a table; none if this version of the schema lacks the table."""
@@ -118,40 +182,9 @@ class ForeignDatabase:
         return self.dicts(f'SELECT {names} FROM "{table}" {rest}', parameters)  # noqa: S608
 
 
-def open_database(path: Path) -> ForeignDatabase:
-    """Open a database for reading; a copy where it cannot be read in its folder."""
-    if _needs_copy(path):
-        return _open_copy(path)
-    return ForeignDatabase(path)
-
-
-def _needs_copy(path: Path) -> bool:
-    """Whether the database has a write-ahead log in a folder that is not writable.
-
-    Permissions are looked at as well, because they do not stop the superuser.
-    """
-    try:
-        with path.open("rb") as file:
-            is_wal = file.read(HEADER_BYTES).endswith(WAL_VERSIONS)
-        is_writable = path.parent.stat().st_mode & WRITE_BITS and os.access(path.parent, os.W_OK)
-    except OSError as error:
-        raise AgentDatabaseError(f"{path}: {error.strerror}") from error
-    return is_wal and not is_writable
-
-
-def _open_copy(path: Path) -> ForeignDatabase:
-    folder = Path(tempfile.mkdtemp(prefix="hermes-import-"))
-    try:
-        _copy(path, folder)
-    except AgentDatabaseError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return ForeignDatabase(path, folder / path.name)
-
-
-def _copy(path: Path, folder: Path) -> None:
+def _copy(path: Path, folder: Path) -> FileState:
     """Copy a database and its write-ahead log, again if they change meanwhile."""
-    wal = path.with_name(path.name + WAL_SUFFIX)
+    wal = _beside(path, WAL_SUFFIX)
     for _ in range(COPY_ATTEMPTS):
         before = file_state(path)
         try:
@@ -161,7 +194,7 @@ def _copy(path: Path, folder: Path) -> None:
         except OSError as error:
             raise AgentDatabaseError(f"{path}: {error.strerror}") from error
         if file_state(path) == before:
-            return
+            return before
     raise AgentDatabaseError(f"{path}: the database changed while it was copied. Try again later.")
 
 

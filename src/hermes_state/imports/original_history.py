@@ -1,23 +1,18 @@
-"""Reads a `state.db` of hermes-agent in another folder: any schema, and nothing is changed.
-
-SQLite would create a shared-memory file beside a database with a write-ahead log, so the file is
-opened in the one way that leaves the folder as it is.
-"""
+"""Reads a `state.db` of hermes-agent in another folder: any schema, and nothing is changed."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from hermes_core.errors import UsageError
-from hermes_state.engine.sqlite.driver import connect, sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.imports.foreign_database import UnchangedFile
 from hermes_state.messages.rows import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
     from types import TracebackType
 
     from hermes_state.engine.values import SqlValue
@@ -26,8 +21,6 @@ if TYPE_CHECKING:
 
 FILE_NAME: Final = "state.db"
 BUSY_SECONDS: Final = 10.0
-WAL_POSITION: Final = 18
-WAL_HEADER: Final = b"\x02"
 FETCH_ROWS: Final = 500
 LISTED_COLUMNS: Final = (
     "ended_at", "end_reason", "title", "archived", "input_tokens", "output_tokens",
@@ -59,10 +52,11 @@ class OriginalHistory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fixed_wal_bytes: int | None = None  # of a file that is read without its locks
         self._stack = ExitStack()
         try:
-            self._connection = self._stack.enter_context(closing(self._open()))
+            self._file = self._stack.enter_context(closing(UnchangedFile(path, BUSY_SECONDS)))
+            self._connection = self._file.connection
+            self._connection.text_factory = lambda data: data.decode(errors="replace")
             self._tables = {name for (name,) in self._connection.execute(TABLES)}
             self._session_columns = self._columns_of("sessions")
             self._message_columns = self._columns_of("messages")
@@ -88,9 +82,8 @@ class OriginalHistory:
 
     @property
     def is_current(self) -> bool:
-        """Whether no program has opened the file since, if it is read without its locks."""
-        fixed = self._fixed_wal_bytes
-        return fixed is None or fixed == _size(_beside(self.path, "-wal"))
+        """Whether the history shows what programs have written to the file meanwhile."""
+        return self._file.is_current
 
     @property
     def schema(self) -> int:
@@ -133,36 +126,6 @@ class OriginalHistory:
             return {}
         return {key: decode_json(text) for key, text in self._connection.execute(ROUTES)}
 
-    def _open(self) -> sqlite3.Connection:
-        wal = _beside(self.path, "-wal")
-        if not wal.exists() and not _is_in_wal_mode(self.path):
-            return self._connect(_address(self.path, ""))
-        if wal.exists() and _beside(self.path, "-shm").exists():
-            return self._connect(_address(self.path, "&readonly_shm=1"))
-        self._fixed_wal_bytes = _size(wal)  # no program has the file open
-        if self._fixed_wal_bytes:
-            return self._connect(_address(self._copy(wal), ""))
-        return self._connect(_address(self.path, "&immutable=1"))
-
-    def _connect(self, uri: str) -> sqlite3.Connection:
-        connection = connect(uri, BUSY_SECONDS, uri=True)
-        connection.text_factory = lambda data: data.decode(errors="replace")
-        try:
-            connection.execute(TABLES).fetchone()
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    def _copy(self, wal: Path) -> Path:
-        """A private copy of a file whose write-ahead log has to be recovered first."""
-        folder = Path(tempfile.mkdtemp(prefix="hermes-"))
-        self._stack.callback(shutil.rmtree, folder)
-        copy = folder / FILE_NAME
-        shutil.copyfile(self.path, copy)
-        shutil.copyfile(wal, _beside(copy, "-wal"))
-        return copy
-
     def _columns_of(self, table: str) -> list[str]:
         return [row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")]
 
@@ -197,23 +160,3 @@ class OriginalHistory:
             " FROM sessions s LEFT JOIN messages m ON m.session_id = s.id"
             " GROUP BY s.id ORDER BY s.started_at, s.id"
         )
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _is_in_wal_mode(path: Path) -> bool:
-    """Whether the header of a database file names a write-ahead log."""
-    with path.open("rb") as file:
-        file.seek(WAL_POSITION)
-        return file.read(1) == WAL_HEADER
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
-def _address(path: Path, options: str) -> str:
-    text = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return f"file:{text}?mode=ro{options}"

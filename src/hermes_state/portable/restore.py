@@ -34,8 +34,9 @@ from hermes_state.portable.backup.archive_format import (
 from hermes_state.portable.backup.work_folder import work_folder
 from hermes_state.portable.backup.writer import inspect
 from hermes_state.portable.restored_settings import (
-    SETTINGS_FILES,
+    granted_files,
     granted_settings,
+    is_granting,
     new_users,
     remove_users,
 )
@@ -170,15 +171,17 @@ class Restore:
         """Collect what the backup would grant, one line each."""
         self._new_users = new_users(self._work, self._folder)
         self.grants = granted_settings(self._work, self._folder)
+        self.grants += granted_files(self._manifest.files, self._work, self._folder)
         self.grants += [
             f"access to chats on {platform}: user {user_id} ({name})"
             for platform, user_id, name in self._new_users
         ]
 
     def target_of(self, name: str) -> str:
-        """Where a file of the backup goes; settings that are not accepted go beside the present."""
-        is_set_aside = name in SETTINGS_FILES and bool(self.grants) and not self.accepts_settings
-        return f"{name}{SET_ASIDE_SUFFIX}" if is_set_aside else name
+        """Where a file of the backup goes; what is not accepted goes beside the present."""
+        is_set_aside = is_granting(name) and bool(self.grants) and not self.accepts_settings
+        top, slash, rest = name.partition("/")
+        return f"{top}{SET_ASIDE_SUFFIX}{slash}{rest}" if is_set_aside else name
 
     def in_the_way(self) -> list[str]:
         """Files of the target that will be moved to the dated folder."""

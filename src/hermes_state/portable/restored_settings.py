@@ -1,7 +1,8 @@
-"""What a backup would grant: settings, secrets and users that differ from the present ones.
+"""What a backup would grant: settings, secrets, files and users that differ from the present ones.
 
 A backup may come from elsewhere. Settings that select commands, endpoints or plugins, or that
-let the agent or other people do more, are restored only if the user accepts them.
+let the agent or other people do more, are restored only if the user accepts them. The same holds
+for rules, skills, plugins, commands and instructions.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from hermes_core.config.env_file import EnvFile
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError
+from hermes_core.home_files import FileCategory, category_of
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.portable.backup.archive_format import SECRETS_NAME, SETTINGS_NAME, STORE_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 SETTINGS_FILES: Final = (SETTINGS_NAME, SECRETS_NAME)
@@ -42,6 +45,30 @@ def granted_settings(work: Path, folder: Path) -> list[str]:
     if (work / SECRETS_NAME).exists():
         lines += _changed_secrets(work, folder)
     return lines
+
+
+def is_granting(name: str) -> bool:
+    """Whether a file may grant something."""
+    return category_of(name) in {FileCategory.GRANTING, FileCategory.SECRET}
+
+
+def granted_files(names: Iterable[str], work: Path, folder: Path) -> list[str]:
+    """One line for each file or folder besides the settings that grants something new."""
+    changes: dict[str, set[str]] = {}
+    for name in names:
+        if name in SETTINGS_FILES or not is_granting(name):
+            continue
+        present = folder / name
+        if not present.exists():
+            changes.setdefault(_part(name), set()).add("new")
+        elif not present.is_file() or present.read_bytes() != (work / name).read_bytes():
+            changes.setdefault(_part(name), set()).add("changed")
+    return [f"{part}: {' and '.join(sorted(kinds))} files" for part, kinds in changes.items()]
+
+
+def _part(name: str) -> str:
+    """The plugin, skill or command that a file belongs to."""
+    return "/".join(name.split("/")[:2])
 
 
 def new_users(work: Path, folder: Path) -> list[User]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import uuid
 from typing import TYPE_CHECKING, Any, Final
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.platforms.base import Abilities, ErrorKind, SendResult
 from gateway.platforms.names import Platform
 from gateway.platforms.original.base_adapter import BasePlatformAdapter
-from hermes_core.errors import PlatformDownError, PlatformRefusedError
+from hermes_core.errors import HermesError, PlatformDownError, PlatformRefusedError
 from hermes_core.isolate import Failure, attempt_async
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from gateway.platforms.base import AdapterContext, MessageEvent, OutgoingMessage, Receive
+    from gateway.platforms.quarantine import Quarantine
     from hermes_plugin_host.original.platform import OriginalPlatform
 
 DEFAULT_LENGTH: Final = 4000
@@ -38,7 +40,7 @@ def connect_original(platform: OriginalPlatform, context: AdapterContext) -> Ori
         raise PlatformRefusedError(f"{platform.label}: the plugin created no adapter.{hint}")
     has_edit = _overrides(adapter, "edit_message")
     kind = EditingConnection if has_edit else OriginalConnection
-    return kind(adapter, platform)
+    return kind(adapter, platform, context.quarantine)
 
 
 def _export_secrets(platform: OriginalPlatform, context: AdapterContext) -> None:
@@ -57,8 +59,10 @@ def _overrides(adapter: Any, method: str) -> bool:
 class OriginalConnection:
     """An adapter of the gateway that calls one of hermes-agent."""
 
-    def __init__(self, adapter: Any, platform: OriginalPlatform) -> None:
+    def __init__(self, adapter: Any, platform: OriginalPlatform, quarantine: Quarantine) -> None:
         self._adapter = adapter
+        self._quarantine = quarantine
+        self._storage_error = ""  # of the last message
         self._label = platform.label
         longest = platform.max_message_length or getattr(adapter, "MAX_MESSAGE_LENGTH", 0)
         self.abilities = Abilities(
@@ -72,23 +76,32 @@ class OriginalConnection:
 
     @property
     def problem(self) -> str:
-        """Why the connection has failed permanently; empty while it works."""
-        return str(getattr(self._adapter, "fatal_error", "") or "")
+        """Why the connection does not work; empty while it works."""
+        return str(getattr(self._adapter, "fatal_error", "") or self._storage_error)
 
     async def connect(self, receive: Receive) -> None:
         """Start listening."""
-
-        async def handle(event: MessageEvent) -> None:
-            event.message_id = event.message_id or uuid.uuid4().hex
-            await receive(event)
-
-        self._adapter.set_message_handler(handle)
+        self._adapter.set_message_handler(functools.partial(self._handle, receive))
         is_connected = await self._adapter.connect()
         if is_connected is False:
             reason = self.problem or "could not connect"
             is_final = self.problem and not self._adapter.is_fatal_retryable
             kind = PlatformRefusedError if is_final else PlatformDownError
             raise kind(f"{self._label}: {reason}")
+
+    async def _handle(self, receive: Receive, event: MessageEvent) -> None:
+        """Store a message, or set it aside: an adapter may drop the exceptions that it gets."""
+        message_id = event.message_id = event.message_id or uuid.uuid4().hex
+        result = await attempt_async(f"receive from {self._label}", receive(event))
+        self._storage_error = ""
+        if not isinstance(result, Failure):
+            return
+        error = f"{type(result.error).__name__}: {result.error}"
+        if isinstance(result.error, HermesError | OSError):  # not the fault of the message
+            self._storage_error = f"a message was not stored: {error}"
+            raise result.error
+        content = {"text": event.text, "source": event.source}
+        await self._quarantine(message_id, content, error)
 
     async def disconnect(self) -> None:
         """Stop listening."""

@@ -16,6 +16,7 @@ from gateway.platforms.registry import (
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
+from hermes_core.distribution import find_distribution
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
 
 SERVICE_NAME: Final = "hermes-gateway"
+OLD_COMMAND: Final = "gateway.process"  # in service files of older releases
 GRACE_SECONDS: Final = 30
-# KillMode=mixed: the gateway gets the signal and stops its own children. Exit code 78 means
-# that a restart is useless until the configuration changes.
+# KillMode=mixed: the gateway gets the signal and stops its own children. With exit code 2 (and
+# 78, of `gateway.process.main`) a restart is useless until the configuration changes.
 SYSTEMD_UNIT: Final = """\
 [Unit]
 Description=Hermes gateway for chat apps
@@ -39,7 +41,7 @@ ExecStart={command}
 Environment=HERMES_HOME={home}
 Restart=on-failure
 RestartSec=5
-RestartPreventExitStatus=78
+RestartPreventExitStatus=2 78
 KillMode=mixed
 KillSignal=SIGTERM
 TimeoutStopSec={stop_seconds}
@@ -124,7 +126,21 @@ def service(platform: str = sys.platform) -> SystemService:
 
 
 def _command() -> list[str]:
-    return [sys.executable, "-P", "-m", "gateway.process.main"]
+    """The launcher: it installs what an update needs, and its name does not change."""
+    return [str(find_distribution().launcher), "gateway", "run"]
+
+
+def is_outdated() -> bool:
+    """Whether an installed service file is of a release that named a module."""
+    path = service().path
+    return path.exists() and OLD_COMMAND in path.read_text("utf-8", errors="replace")
+
+
+def write_service() -> SystemService:
+    """Write the service file."""
+    result = service()
+    write_atomically(result.path, result.content)
+    return result
 
 
 def _stop_seconds() -> int:
@@ -176,7 +192,7 @@ def install(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.only_print:
         out.text(result.content.rstrip())
         return 0
-    write_atomically(result.path, result.content)
+    write_service()
     out.text(f"Wrote {result.path}")
     out.text("To start it now and at every boot:")
     for line in result.start:

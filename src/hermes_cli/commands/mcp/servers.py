@@ -34,9 +34,9 @@ ADD_EXAMPLES: Final = """\
 examples:
   hermes mcp add                 install the MCP library only
   hermes mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
-  hermes mcp add db --env 'DB_URL=${DB_URL}' -- uvx db-server
+  hermes mcp add db --env 'DB_URL=${DB_URL}' -- python3 db_server.py
   hermes mcp add tracker --url https://tracker.example/mcp --header 'Authorization: Bearer ${TOKEN}'
-  hermes mcp add db --project -- uvx db-server   write .mcp.json of this project
+  hermes mcp add db --project -- python3 db_server.py   write .mcp.json of this project
 """
 COLUMNS: Final = (
     TableColumn("name", style="cyan"),

@@ -107,19 +107,25 @@ def _pieces(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[str, st
     return [*pieces, (text[end:], "")]
 
 
-def finish_indexing(db: SessionDB, out: CommandOutput, *, with_tools: bool = False) -> None:
-    """Finish the search index of an older history, with progress; Ctrl+C is safe."""
+def finish_indexing(
+    db: SessionDB, out: CommandOutput, *, with_tools: bool = False, is_required: bool = False
+) -> None:
+    """Finish the search index of an older history, with progress; Ctrl+C is safe.
+
+    Without a terminal this is done only if it *is_required*, with a note from time to time.
+    """
     progress = db.search.progress(with_tools=with_tools)
-    if progress is None:
-        return
-    if not out.is_watched:
-        out.note(_indexing_text(*progress))
-        return
-    while progress is not None and not db.search.fill(0.2, with_tools=with_tools):
-        out.progress(_indexing_text(*progress))
-        if db.search.progress(with_tools=with_tools) == progress:
-            break  # the index cannot be written now
-        progress = db.search.progress(with_tools=with_tools)
+    report = out.progress if out.is_watched else out.note
+    seconds = history.indexing_seconds(out)
+    while progress is not None:
+        report(_indexing_text(*progress))
+        if not (out.is_watched or is_required) or db.search.fill(seconds, with_tools=with_tools):
+            break
+        before, progress = progress, db.search.progress(with_tools=with_tools)
+        if progress == before:
+            if is_required:
+                out.note("The search index cannot be written now. Run the command again later.")
+            break
     out.progress("")
 
 

@@ -66,8 +66,8 @@ def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Compact the file."""
     with history.open_for_writing() as db:
         before = db.statistics.stats().database_bytes
-        history.finish_indexing(db, out)
-        finish_indexing(db, out)
+        history.finish_indexing(db, out, is_required=True)
+        finish_indexing(db, out, is_required=True)
         out.progress("Removing leftovers…")
         db.optimize_fts()
         forgotten = db.statistics.clean_up()
@@ -85,12 +85,10 @@ def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def repair(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Index everything again."""
     with history.open_for_writing() as db:
-        history.finish_indexing(db, out)
+        history.finish_indexing(db, out, is_required=True)
         sessions = db.statistics.repair_index()
         db.search.rebuild()
-        while not db.search.fill(0.5) and (progress := db.search.progress()) is not None:
-            out.progress(f"Indexing: {100 * progress[0] // max(progress[1], 1)} %")
-        out.progress("")
+        finish_indexing(db, out, is_required=True)
         is_whole = db.search.progress() is None
     if arguments.json:
         out.json({"sessions_indexed_anew": sessions, "search_is_whole": is_whole})

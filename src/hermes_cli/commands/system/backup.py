@@ -1,8 +1,9 @@
-"""`hermes backup`: history and settings in one file, while Hermes is running."""
+"""`hermes backup`: what cannot be rebuilt in one file, while Hermes is running."""
 
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,10 +97,10 @@ class StopSignal:
 
 
 def _named(files: list[str]) -> list[str]:
-    """The names of files; attachments of messages are only counted."""
-    came = [file for file in files if file.startswith("media/")]
-    named = [file for file in files if file not in came]
-    return [*named, human_format.plural(len(came), "file") + " of messages"] if came else named
+    """The names of files; those of folders are counted."""
+    folders = Counter(file.partition("/")[0] for file in files if "/" in file)
+    counted = [f"{name} ({human_format.plural(n, 'file')})" for name, n in folders.items()]
+    return [*(file for file in files if "/" not in file), *counted]
 
 
 def _print(done: BackupManifest, out: CommandOutput) -> None:
@@ -117,5 +118,5 @@ def _print(done: BackupManifest, out: CommandOutput) -> None:
         out.note(f"Continued an interrupted backup: {reused} were compressed already.")
     for warning in done.warnings:
         out.note(f"The search index of another program is damaged: {warning}")
-    if not done.with_secrets:
-        out.note("Secrets (.env) are not included; use --with-secrets to include them.")
+    for reason, names in done.left_out.items():
+        out.note(f"Not included: {', '.join(names)} ({reason}).")

@@ -138,10 +138,13 @@ def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def _new_text(setting: Setting, argument: str | None) -> str:
     """The new value; a secret only from a prompt or stdin, since others can read arguments."""
-    if argument is None or (setting.secret and argument == STANDARD_INPUT):
+    if argument is None or argument == STANDARD_INPUT:
         text = _read_value(setting)
-        if setting.secret and not text:
-            raise UsageError(f"No value given; {setting.name} was not changed.")
+        if not text:
+            raise UsageError(
+                f"No value given; {setting.name} was not changed. Add the value to the command, or "
+                f"reset the setting: hermes config unset {setting.name}"
+            )
         return text
     if setting.secret:
         raise UsageError(

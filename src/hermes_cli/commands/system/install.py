@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_cli.distribution import find_distribution
 from hermes_cli.parser import add_json_option
 from hermes_core.command_name import COMMAND_VARIABLE
+from hermes_core.distribution import find_distribution
 from hermes_core.errors import UsageError
 from hermes_core.system_programs import program_on_path
 

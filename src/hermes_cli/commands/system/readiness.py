@@ -31,7 +31,8 @@ class Readiness(NamedTuple):
 
 def check_readiness() -> list[Readiness]:
     """All checks of this module."""
-    return [*check_model(), check_daemon(), check_gateway(), check_path(), check_space()]
+    checks = (check_gateway(), *check_service(), check_path(), check_space())
+    return [*check_model(), check_daemon(), *checks]
 
 
 def check_model() -> Iterator[Readiness]:
@@ -72,6 +73,19 @@ def check_gateway() -> Readiness:
     if not names:
         return Readiness("gateway", "skipped", "not configured: no chat platform")
     return Readiness("gateway", "warning", f"not running; {listed}", "Run `hermes gateway start`")
+
+
+def check_service() -> list[Readiness]:
+    """Whether an installed service starts the launcher."""
+    from hermes_cli.commands.gateway import setup  # noqa: PLC0415 - slow
+
+    path = setup.service().path
+    if not path.exists():
+        return []
+    if setup.is_outdated():
+        detail = f"{path} is of an older release and may not start after an update"
+        return [Readiness("gateway service", "warning", detail, "Run `hermes gateway install`")]
+    return [Readiness("gateway service", "ok", str(path))]
 
 
 def configured_platforms() -> list[str]:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from hermes_state.portable.restore import RestoreReport
 
 NOT_ACCEPTED = (
-    "These settings were not restored. The backup's config.yaml and .env are next to yours, with "
-    "the suffix .from-backup; to use them, run `hermes restore` with --accept-settings."
+    "These were not restored. The backup's settings, rules, skills, plugins, commands and "
+    "instructions are next to yours, with the suffix .from-backup; to use them, run "
+    "`hermes restore` with --accept-settings."
 )
 EXAMPLES = """\
 examples:
@@ -38,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-settings",
         action="store_true",
-        help="also restore settings that grant permissions (they are printed)",
+        help="also restore settings and files that grant permissions (they are printed)",
     )
     add_json_option(parser)
     parser.set_defaults(run=run)
@@ -80,7 +81,7 @@ def _print_grants(grants: list[str], out: CommandOutput) -> None:
     if not grants:
         return
     out.flush()
-    out.note("The settings in this backup grant things that your current settings do not:")
+    out.note("This backup grants things that your current settings do not:")
     for line in grants:
         out.note(f"  {line}")
 
@@ -89,7 +90,7 @@ def _asks_for_settings(arguments: argparse.Namespace, out: CommandOutput) -> boo
     """Ask about the printed settings; without a terminal or with --yes they are not accepted."""
     if arguments.yes or not (sys.stdin.isatty() and out.is_terminal):
         return False
-    return confirm("Restore these settings too?", out, is_confirmed=False)
+    return confirm("Restore these too?", out, is_confirmed=False)
 
 
 def _facts(done: RestoreReport) -> dict[str, object]:

@@ -11,6 +11,8 @@ from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.errors import UsageError
+from hermes_core.home_files import HOME_FILES, kept_here
+from hermes_core.paths import hermes_home
 from hermes_state import SessionDB
 from hermes_state.store_settings import history_exists, history_place
 
@@ -156,9 +158,12 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
         return 0
     out.text(f"Copied and compared {result.rows:,} rows: {target.place}")
     if result.files:
-        out.text(
-            f"Copied {human_format.plural(result.files, 'file')} (media, memory, unlocked "
-            "achievements, rules of permissions)."
+        contents = ", ".join(entry.contents for entry in HOME_FILES if entry.is_shared)
+        out.text(f"Copied {human_format.plural(result.files, 'file')}: {contents}.")
+    if kept := kept_here(hermes_home()):
+        out.note(
+            f"Not copied: {', '.join(kept)}. They belong to this machine; `hermes backup` contains "
+            "them."
         )
     if is_url(arguments.to):
         out.hint("To use it: hermes config set store.url URL")

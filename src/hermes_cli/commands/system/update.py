@@ -6,26 +6,28 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from hermes_cli.distribution import PACKAGE_NAME, find_distribution
+from hermes_cli.commands.gateway import setup
 from hermes_cli.parser import add_json_option
 from hermes_core import __version__
+from hermes_core.distribution import find_distribution
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.human_format import plural
-from hermes_core.system_programs import installer_program, system_program
+from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from hermes_cli.distribution import Distribution
     from hermes_cli.output import CommandOutput
+    from hermes_core.distribution import Distribution
 
 EXAMPLES = """\
 examples:
   hermes update --check     list what is new
   hermes update
 
-A checkout is updated with git (fast-forward only); a package with the program that installed it.
+A checkout is updated with git (fast-forward only). For a package, the command that installs a newer
+one is printed.
 The history is not touched. Running gateways and daemons keep their version until they restart.
 """
 MAX_SHOWN: Final = 10
@@ -35,9 +37,10 @@ RESTART: Final = (
     "Running processes keep the old version until you run `hermes gateway restart` and "
     "`hermes serve --stop` (the daemon starts again automatically)."
 )
-UPGRADES: Final = {
-    "uv": ("uv", "tool", "upgrade", PACKAGE_NAME),
-    "pipx": ("pipx", "upgrade", PACKAGE_NAME),
+# How a newer package replaces one, by the program that installed it.
+REPLACEMENTS: Final = {
+    "uv": "uv tool install --force FILE.whl",
+    "pipx": "pipx install --force FILE.whl",
 }
 
 
@@ -57,7 +60,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     distribution = find_distribution()
     if distribution.is_checkout:
         return _update_checkout(distribution.folder, arguments, out)
-    return _update_package(distribution, arguments, out)
+    raise UsageError(_advise(distribution))
 
 
 def _update_checkout(folder: Path, arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -75,6 +78,8 @@ def _update_checkout(folder: Path, arguments: argparse.Namespace, out: CommandOu
     subjects = _git(folder, "log", "--format=%s", f"HEAD..{upstream}").splitlines()
     if not arguments.check and subjects:
         _fast_forward(folder, upstream)
+    if not arguments.check and setup.is_outdated():
+        out.note(f"Rewrote {setup.write_service().path}: it names a module that has moved.")
     if arguments.json:
         state = {"version": __version__, "kind": "checkout", "branch": branch, "new": subjects}
         out.json({**state, "updated": bool(subjects) and not arguments.check})
@@ -107,30 +112,14 @@ def _print_changes(subjects: list[str], out: CommandOutput, *, is_done: bool) ->
         out.hint(f"{count}. To install: `hermes update`")
 
 
-def _update_package(
-    distribution: Distribution, arguments: argparse.Namespace, out: CommandOutput
-) -> int:
-    """Run the installer of the package."""
-    command = UPGRADES.get(distribution.kind)
-    program = installer_program(command[0]) if command is not None else None
-    if command is None or program is None:
-        python = distribution.folder / "bin" / "python"
-        raise UsageError(
-            "This copy was installed with pip. To update: "
-            f"{python} -m pip install --upgrade {PACKAGE_NAME}"
-        )
-    if arguments.check:
-        raise UsageError(f"--check is for checkouts. To update, this runs: {' '.join(command)}")
-    done = subprocess.run(
-        [program, *command[1:]], check=False, capture_output=arguments.json, text=True
+def _advise(distribution: Distribution) -> str:
+    """How to replace a package; it is not on a package index, where another could have its name."""
+    python = distribution.folder / "bin" / "python"
+    command = REPLACEMENTS.get(distribution.kind, f"{python} -m pip install FILE.whl")
+    return (
+        f"This copy was installed as a package ({distribution.kind}). Build the new one in an "
+        f"updated checkout (`uv build --wheel`), then run: {command}"
     )
-    if arguments.json:
-        out.json(
-            {"version": __version__, "kind": distribution.kind, "updated": not done.returncode}
-        )
-    elif not done.returncode:
-        out.hint(RESTART)
-    return done.returncode
 
 
 def _git(folder: Path, *arguments: str) -> str:

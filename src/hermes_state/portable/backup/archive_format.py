@@ -8,29 +8,36 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, Final, TypedDict
 
+from hermes_core import home_files
 from hermes_core.errors import PortableFileError
-from hermes_core.paths import FILE_MODE
+from hermes_core.paths import FILE_MODE, FOLDER_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 BACKUP_FORMAT: Final = "hermes-backup"
-BACKUP_VERSION: Final = 1
+BACKUP_VERSION: Final = 2
+READABLE_VERSIONS: Final = (1, 2)  # 1 has fewer files
 MANIFEST_NAME: Final = "manifest.json"
 STORE_NAME: Final = "state.db"
 SETTINGS_NAME: Final = "config.yaml"
+MEDIA_PREFIX: Final = "media/"
 MEDIA_PATTERN: Final = re.compile(r"media/[0-9a-f]{2}/[0-9a-f]{64}(\.[a-z0-9]{1,8})?")
 SECRETS_NAME: Final = ".env"
-SPOOL_PREFIX: Final = "spool/"
-UNLOCKS_NAME: Final = "plugins/hermes-achievements/state.json"
 CHUNK_BYTES: Final = 1 << 20
 MAX_MANIFEST_BYTES: Final = 16 << 20
 MAX_FILE_BYTES: Final = 1 << 40
-RESULT_FIELDS: Final = frozenset({"path", "reused_bytes"})
+RESULT_FIELDS: Final = frozenset({"path", "reused_bytes", "left_out"})
+EXECUTABLE_BIT: Final = 0o100
+# What reading an archive raises if it is damaged.
+DAMAGE: Final = (
+    KeyError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 class FileFacts(TypedDict):
@@ -42,7 +49,7 @@ class FileFacts(TypedDict):
 
 @dataclass
 class BackupManifest:
-    """Content of a backup; `path` and `reused_bytes` are results of the run, not stored."""
+    """Content of a backup; the last three fields are results of the run, not stored."""
 
     created_at: float
     schema_version: int | None
@@ -54,6 +61,7 @@ class BackupManifest:
     warnings: list[str] = field(default_factory=list)
     path: str = ""
     reused_bytes: int = 0
+    left_out: dict[str, list[str]] = field(default_factory=dict)  # files of the home, by reason
 
     @property
     def total_bytes(self) -> int:
@@ -108,13 +116,11 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
         if facts.pop("format") != BACKUP_FORMAT:
             raise ValueError("another format")
         version = facts.pop("version")
-        if version == BACKUP_VERSION:
+        if version in READABLE_VERSIONS:
             manifest = BackupManifest(**facts)
             _check_names(manifest)
             return manifest
-    except (
-        KeyError, ValueError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile,
-    ) as error:  # fmt: skip
+    except (*DAMAGE, TypeError, AttributeError, RecursionError) as error:
         raise PortableFileError(
             f"{path} is not a Hermes backup: its manifest is missing or does not match. "
             "Nothing was changed."
@@ -125,6 +131,13 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
     )
 
 
+def belongs_in_backup(name: str) -> bool:
+    """Whether a backup may contain a file with this name."""
+    is_media = name.startswith(MEDIA_PREFIX)
+    is_known = home_files.is_file_name(name) and home_files.category_of(name).may_be_archived
+    return is_known and (not is_media or MEDIA_PATTERN.fullmatch(name) is not None)
+
+
 def _check_names(manifest: BackupManifest) -> None:
     """Raise an error for names that do not belong to a backup, such as path traversals."""
     for name, facts in manifest.files.items():
@@ -133,10 +146,7 @@ def _check_names(manifest: BackupManifest) -> None:
         size = facts.get("bytes")
         if type(size) is not int or not 0 <= size <= MAX_FILE_BYTES:
             raise ValueError(f"{name} has no valid size")
-        is_spool = name.startswith(SPOOL_PREFIX) and "/" not in name.removeprefix(SPOOL_PREFIX)
-        is_known = name in {STORE_NAME, SETTINGS_NAME, SECRETS_NAME, UNLOCKS_NAME}
-        is_spool = is_spool and name.endswith(".jsonl")
-        if not (is_known or is_spool or MEDIA_PATTERN.fullmatch(name)):
+        if not belongs_in_backup(name):
             raise ValueError(f"{name} does not belong in a backup")
     if STORE_NAME not in manifest.files:
         raise ValueError("it contains no history")
@@ -162,8 +172,10 @@ def extract(
                     writing.write(chunk)
             if writing is not None:
                 writing.flush()
+                if archive.getinfo(name).external_attr >> 16 & EXECUTABLE_BIT:
+                    os.fchmod(writing.fileno(), FOLDER_MODE)  # a script
                 os.fsync(writing.fileno())
-    except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
+    except DAMAGE as error:
         raise PortableFileError(f"{path}: {name} is damaged. Nothing was changed.") from error
     except OSError as error:
         raise PortableFileError(f"{path}: {name} cannot be unpacked: {error}.") from error

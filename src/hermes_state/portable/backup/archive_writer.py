@@ -17,9 +17,10 @@ from typing import IO, TYPE_CHECKING, Final
 
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError
-from hermes_core.paths import FILE_MODE, private_folder
+from hermes_core.paths import FILE_MODE, FOLDER_MODE, private_folder
 from hermes_state.portable.backup.archive_format import (
     CHUNK_BYTES,
+    EXECUTABLE_BIT,
     MANIFEST_NAME,
     BackupManifest,
     open_archive,
@@ -82,7 +83,8 @@ class ArchiveWriter:
         """
         info = zipfile.ZipInfo.from_file(source, name)
         info.compress_type = zipfile.ZIP_DEFLATED
-        info.external_attr = FILE_MODE << 16
+        is_executable = info.external_attr >> 16 & EXECUTABLE_BIT
+        info.external_attr = (FOLDER_MODE if is_executable else FILE_MODE) << 16
         info.header_offset = raw.tell()
         info.file_size = info.compress_size = info.CRC = 0
         raw.write(info.FileHeader(zip64=True))

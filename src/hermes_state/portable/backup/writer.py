@@ -17,9 +17,10 @@ import json
 import os
 import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_core import paths
+from hermes_core import home_files, paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
 from hermes_state.engine.database_factory import open_database
@@ -34,15 +35,16 @@ from hermes_state.files import (
     DELETE_RECORDS,
     GET_FILE,
     RECORD_PREFIX,
+    RULES_NAME,
     UNLOCKS_FILE,
+    path_in_home,
 )
 from hermes_state.portable.backup.archive_format import (
+    MEDIA_PREFIX,
     SECRETS_NAME,
-    SETTINGS_NAME,
-    SPOOL_PREFIX,
     STORE_NAME,
-    UNLOCKS_NAME,
     BackupManifest,
+    belongs_in_backup,
 )
 from hermes_state.portable.backup.archive_writer import ArchiveWriter
 from hermes_state.portable.backup.work_folder import work_folder
@@ -50,11 +52,12 @@ from hermes_state.portable.store_copy import StoreCopy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from hermes_core.home_files import FileCategory
     from hermes_state.engine.engine import Engine
 
 WORK_PREFIX: Final = ".hermes-backup-"
+SPOOL_PREFIX: Final = "spool/"
 # SQLite calls back after so many steps; rows may be large, so there may be few steps.
 PROGRESS_STEPS: Final = 1_000
 REPORT_SECONDS: Final = 0.1
@@ -114,12 +117,12 @@ def write_backup(
             manifest = inspect(snapshot, watcher)
             manifest.created_at = engine.clock.now()
             manifest.with_secrets = with_secrets and (home / SECRETS_NAME).exists()
-            unlocks = home / UNLOCKS_NAME
+            found = list(home_files.files_in(home))
+            manifest.left_out = home_files.left_out(found, with_secrets=with_secrets)
+            files = {STORE_NAME: snapshot}
+            files |= _other_files(engine, work, found, with_secrets=with_secrets)
             if not engine.database.is_file:
-                unlocks = _move_unlocks(snapshot, work / "unlocks")
-            files = {STORE_NAME: snapshot} | _other_files(
-                home, work, engine.path, unlocks, with_secrets=with_secrets
-            )
+                files |= _move_files(snapshot, work)
             _pack(path, files, manifest, work, watcher)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -207,17 +210,22 @@ def _copy_database(engine: Engine, copy: Path, watcher: BackupWatcher) -> Path:
     return copy
 
 
-def _move_unlocks(snapshot: Path, target: Path) -> Path:
-    """Move the unlocks of a shared history out of the copy: they are a file of the backup."""
+def _move_files(snapshot: Path, work: Path) -> dict[str, Path]:
+    """Move unlocks and rules of a shared history out of the copy: they are files of the backup."""
+    moved = {}
     try:
         with contextlib.closing(driver.connect(str(snapshot), 10)) as connection:
-            row = connection.execute(GET_FILE, (UNLOCKS_FILE,)).fetchone()
-            if row is not None:
-                target.write_bytes(row[0])
-                connection.execute(DELETE_FILE, (UNLOCKS_FILE,))
+            for number, name in enumerate((UNLOCKS_FILE, RULES_NAME)):
+                row = connection.execute(GET_FILE, (name,)).fetchone()
+                if row is not None:
+                    target = moved[path_in_home(name, work).relative_to(work).as_posix()] = (
+                        work / f"moved-{number}"
+                    )
+                    target.write_bytes(row[0])
+                    connection.execute(DELETE_FILE, (name,))
     except sqlite3.Error as error:
         raise to_store_error(error, snapshot) from error
-    return target
+    return moved
 
 
 def _files_state(store: Path) -> list[list[int]] | None:
@@ -313,19 +321,24 @@ def _value(connection: sqlite3.Connection, sql: str) -> Any:
 
 
 def _other_files(
-    home: Path, work: Path, store: Path, unlocks: Path, *, with_secrets: bool
+    engine: Engine, work: Path, found: list[tuple[str, FileCategory]], *, with_secrets: bool
 ) -> dict[str, Path]:
-    """Copies of settings, unlocks and journals, so that they do not change meanwhile."""
-    sources = {SETTINGS_NAME: home / SETTINGS_NAME, UNLOCKS_NAME: unlocks}
-    if with_secrets:
-        sources[SECRETS_NAME] = home / SECRETS_NAME
-    for spool in sorted((home / "spool").glob(f"{store.name}-*.jsonl")):
-        sources[SPOOL_PREFIX + spool.name] = spool
-    copies = {}
-    for number, (name, source) in enumerate(sources.items()):
-        with contextlib.suppress(FileNotFoundError):
-            copies[name] = shutil.copyfile(source, work / f"other-{number}")
-    # Media files never change, so they are not copied.
-    return copies | {
-        path.relative_to(home).as_posix(): path for path in sorted((home / "media").glob("*/*"))
-    }
+    """The other files of the home: copies, so that they do not change meanwhile.
+
+    Media files never change, so they are not copied. What several machines share is in the
+    snapshot, except for media that this machine has as well.
+    """
+    home, files = engine.path.parent, {}
+    for number, (name, category) in enumerate(found):
+        is_included = category.may_be_archived if with_secrets else category.is_archived
+        is_journal = not name.startswith(SPOOL_PREFIX) or name.startswith(
+            f"{SPOOL_PREFIX}{engine.path.name}-"
+        )
+        if not (is_included and is_journal and belongs_in_backup(name)) or name == STORE_NAME:
+            continue
+        if name.startswith(MEDIA_PREFIX):
+            files[name] = home / name
+        elif engine.database.is_file or not home_files.is_shared(name):
+            with contextlib.suppress(FileNotFoundError):
+                files[name] = Path(shutil.copy(home / name, work / f"other-{number}"))
+    return files

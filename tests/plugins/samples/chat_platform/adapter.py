@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from datetime import datetime
 from pathlib import Path
 
 from gateway.config import Platform
@@ -41,9 +42,15 @@ class SampleAdapter(BasePlatformAdapter):
                         chat_id=path.stem, chat_name="files", user_id="ada", user_name="Ada"
                     )
                     event = MessageEvent(
-                        text=path.read_text(), message_type=MessageType.TEXT, source=source
+                        text=path.read_text() or None,
+                        message_type=MessageType.TEXT,
+                        source=source,
+                        timestamp=datetime.now(),  # noqa: DTZ005 - as plugins do
                     )
-                    await self.handle_message(event)
+                    try:
+                        await self.handle_message(event)
+                    except Exception as error:  # noqa: BLE001 - as plugins do
+                        (self.folder / "log").write_text(f"error handling file: {error}")
             await asyncio.sleep(0.02)
 
     async def send(self, chat_id, content, reply_to=None, metadata=None):

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-PACKAGE_NAME: Final = "hermes-sessions"
 CHECKOUT: Final = "checkout"
 # Folders in which the installers of programs keep an environment for each program.
 _ENVIRONMENTS: Final = (("uv", "tools"), ("pipx", "venvs"))
