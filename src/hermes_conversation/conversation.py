@@ -135,7 +135,7 @@ class Conversation:
         """
         own, is_started = self.take_pictures() if pictures is None else pictures, False
         try:
-            for event in self._send(text, media, own, **fields):
+            for event in self._with_hook_notices(self._send(text, media, own, **fields)):
                 if isinstance(event, TurnStarted):
                     is_started = True
                     self._note_start()
@@ -221,9 +221,16 @@ class Conversation:
             Failed(FailureKind.REFUSED, f"A hook refused this prompt: {reason}") if reason else None
         )
 
+    def _with_hook_notices(self, events: Iterator[Event]) -> Iterator[Event]:
+        """The events of a turn, with a notice for each shell hook that failed meanwhile."""
+        for event in events:
+            if self._bundle.shell_hooks is not None:
+                yield from map(Notice, self._bundle.shell_hooks.pop_notices())
+            yield event
+
     def continue_turn(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
         """Continue an interrupted turn without a new prompt."""
-        return self.agent.resume(on_answer)
+        return self._with_hook_notices(self.agent.resume(on_answer))
 
     def attach(self, path: Path) -> Picture:
         """Attach a picture to the next prompt."""

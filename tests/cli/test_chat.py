@@ -288,6 +288,47 @@ def test_files_are_searched_with_a_glob_that_names_a_folder(
     assert found == [["src/pkg/c.py:1:find_me"], ["src/pkg/c.py"]]
 
 
+SLEEPING_GUARD = """
+import time
+def check(**facts):
+    time.sleep(600)
+"""
+FAILING_GUARD = """
+def check(**facts):
+    raise RuntimeError("policy server down")
+"""
+REGISTER = """
+def register(ctx):
+    ctx.register_hook("pre_tool_call", check)
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "error"),
+    [
+        (SLEEPING_GUARD, "did not return within 1 s"),
+        (FAILING_GUARD, "RuntimeError: policy server down"),
+    ],
+)
+def test_a_plugin_that_fails_to_decide_on_calls_blocks_each_of_them(
+    hermes: Hermes, serve: Any, hermes_home: Path, guard: str, error: str
+) -> None:
+    make_plugin(hermes_home, "policy", guard + REGISTER)
+    (hermes_home / "config.yaml").write_text(
+        "plugins:\n  enabled: [policy]\n  decision_seconds: 1\n"
+    )
+    step = {"calls": [call("terminal", command="echo SECRET was read")]}
+    steps = [*[step] * 4, {"say": "Done."}]  # more than the three time-outs of an observer
+    server = serve(json.dumps(steps))
+    hermes("chat", "-q", "go", "--mode", "full", "--model", model_argument(server))
+    sent = [item for item in server.requests[-1]["messages"] if item["role"] == "tool"]
+    assert len(sent) >= 3
+    for item in sent:
+        reason = json.loads(item["content"])["error"]
+        assert reason.startswith("This call was blocked: the plugin policy, which must decide")
+        assert error in reason
+
+
 def test_risky_commands_are_denied_without_a_terminal(
     hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

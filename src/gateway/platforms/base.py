@@ -78,6 +78,7 @@ class MessageEvent:
     instructions: str = ""  # of an API client, for the conversation
     continues: tuple[str, int] | None = None  # a conversation and its last message
     channel_context: str | None = None  # earlier messages of the chat, from the adapter
+    undecided: str = ""  # why no plugin has decided yet whether the message may be handled
 
     @property
     def is_in_chat(self) -> bool:
