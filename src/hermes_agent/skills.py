@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.project.files import FileKind, read_digest
 from hermes_agent.tools import files as text_files
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.base import Tool, always_reads, success
 from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
@@ -197,6 +197,7 @@ def skill_tool(find: Callable[[], list[Skill]]) -> Tool:
         "Read a skill's instructions, or a file of it. Without a name: list all skills.",
         schema("", name=parameter("string"), file=parameter("string")),
         reporting_errors(lambda arguments, _context: _view(arguments, find())),
+        always_reads,
     )
 
 

@@ -1,8 +1,9 @@
-"""The tools of an agent; runs calls in parallel and isolated from each other."""
+"""The tools of an agent; runs calls in the order of the answer, isolated from each other."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import logging
 import queue
@@ -138,19 +139,21 @@ class Toolbox:
     def run_calls(
         self, calls: tuple[ToolCall, ...], context: TurnContext, hooks: ToolHooks
     ) -> Iterator[ToolStarted | ToolOutput | ToolFinished]:
-        """Run *calls*; yields events, with one ToolFinished for each call.
+        """Run *calls*; yields events, with one ToolFinished for each call, in their order.
 
-        Calls of tools that are not parallel run one by one, after the others.
+        Adjacent calls that are known to change nothing run together, all others alone.
         """
-        parallel = [call for call in calls if self._is_parallel(call)]
-        sequential = [call for call in calls if not self._is_parallel(call)]
-        yield from self._run(parallel, context, hooks)
-        for call in sequential:
-            yield from self._run([call], context, hooks)
+        for only_reads, group in itertools.groupby(
+            calls, lambda call: self._only_reads(call, context, hooks)
+        ):
+            for batch in [list(group)] if only_reads else ([call] for call in group):
+                yield from self._run(batch, context, hooks)
 
-    def _is_parallel(self, call: ToolCall) -> bool:
-        tool = self._tools.get(call.name)
-        return tool is None or tool.is_parallel
+    def _only_reads(self, call: ToolCall, turn: TurnContext, hooks: ToolHooks) -> bool:
+        tool, arguments = self._tools.get(call.name), _arguments(call.arguments)
+        if tool is None or arguments is None:
+            return False
+        return tool.only_reads(arguments, _context(call, turn, hooks, lambda _event: None))
 
     def _run(
         self, calls: list[ToolCall], context: TurnContext, hooks: ToolHooks
@@ -162,16 +165,20 @@ class Toolbox:
                 target=self._run_call, args=(call, context, hooks, events.put), daemon=True
             ).start()
         pending = list(calls)
+        finished: dict[str, ToolFinished] = {}
         while pending:
             event = _next_event(events, context.cancel)
-            if event is None:
-                log.error("tools still running: %s", ", ".join(call.name for call in pending))
-                for call in pending:
-                    yield ToolFinished(call, failure(DOES_NOT_STOP), STOP_SECONDS)
-                return
-            if isinstance(event, ToolFinished):
-                pending.remove(event.call)
-            yield event
+            if isinstance(event, ToolOutput):
+                yield event
+            elif event is not None:
+                finished[event.call.id] = event
+            else:
+                running = [call for call in pending if call.id not in finished]
+                log.error("tools still running: %s", ", ".join(call.name for call in running))
+                for call in running:
+                    finished[call.id] = ToolFinished(call, failure(DOES_NOT_STOP), STOP_SECONDS)
+            while pending and pending[0].id in finished:
+                yield finished[pending.pop(0).id]
 
     def _run_call(
         self,
@@ -224,25 +231,33 @@ class Toolbox:
         message = hooks.before(call, arguments)
         if message is not None:
             return CallOutcome.failed(message, "blocked", "BlockedByPlugin")
-
-        def show(text: str) -> None:
-            put(ToolOutput(call.id, text))
-
-        context = ToolContext(
-            turn.session_id,
-            turn.turn_id,
-            call.id,
-            turn.cwd,
-            turn.cancel,
-            turn.prompter,
-            show,
-            functools.partial(hooks.output, call),
-        )
+        context = _context(call, turn, hooks, put)
         reason = turn.guard(call.name, arguments, context)
         if reason is not None:
             return CallOutcome.failed(reason, "blocked", "NotAllowed")
         result = hooks.execute(call, arguments, _guarded(call, tool, arguments, turn, context))
         return CallOutcome.of_result(result)
+
+
+def _context(
+    call: ToolCall,
+    turn: TurnContext,
+    hooks: ToolHooks,
+    put: Callable[[ToolOutput | ToolFinished], object],
+) -> ToolContext:
+    def show(text: str) -> None:
+        put(ToolOutput(call.id, text))
+
+    return ToolContext(
+        turn.session_id,
+        turn.turn_id,
+        call.id,
+        turn.cwd,
+        turn.cancel,
+        turn.prompter,
+        show,
+        functools.partial(hooks.output, call),
+    )
 
 
 def _guarded(

@@ -51,7 +51,7 @@ from hermes_state.delivery import leases
 from hermes_state.messages.history import JOURNALED_ROW_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
 
     from hermes_agent.answer_problems import ProblemNotice
@@ -447,11 +447,14 @@ class Turn:
         )
         tool_hooks = deps.hooks.tool_hooks(request_id)
         cut = cut_calls(reply)
-        whole = tuple(call for call in reply.calls if call not in cut)
         results: dict[str, str] = {}
+        groups = itertools.groupby(reply.calls, lambda call: call in cut)
         try:
-            for event in itertools.chain(
-                deps.toolbox.run_calls(whole, context, tool_hooks), _fail_cut(cut)
+            for event in itertools.chain.from_iterable(
+                _fail_cut(group)
+                if is_cut
+                else deps.toolbox.run_calls(tuple(group), context, tool_hooks)
+                for is_cut, group in groups
             ):
                 if isinstance(event, ToolFinished):
                     row_id = deps.store.add_result(event.call, event.result, self._lease)
@@ -486,7 +489,7 @@ def _with_problem(finished: TurnFinished, found: ProblemNotice) -> TurnFinished:
     return finished._replace(problem=found.problem, notice=found.text)
 
 
-def _fail_cut(calls: tuple[ToolCall, ...]) -> Iterator[ToolStarted | ToolFinished]:
+def _fail_cut(calls: Iterable[ToolCall]) -> Iterator[ToolStarted | ToolFinished]:
     """The events of calls that are not run because they were cut off."""
     for call in calls:
         yield ToolStarted(call)

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypedDict
 
 from hermes_agent.toolbox import ToolHooks
+from hermes_core.hooks import GuardFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -248,6 +249,8 @@ class TurnHooks:
 
     def _before(self, facts: JsonObject) -> str | None:
         for decision in self._announce("pre_tool_call", **facts):
+            if isinstance(decision, GuardFailure):
+                return f"This call was blocked: {decision}."
             if isinstance(decision, dict) and decision.get("action") == "block":
                 return str(decision.get("message") or "A plugin blocked this call.")
         return None

@@ -238,7 +238,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     own.append(plan_tool(approvals))
     own = tools_of_role(role, [*own, *web.tools(), *extensions.tools(), delegate])
     agent_tools = with_plugins(own) if may_extend else AgentTools(own, {})
-    checkpoints = TurnCheckpoints(CheckpointLimits.of(settings), approvals.only_reads)
+    checkpoints = TurnCheckpoints(CheckpointLimits.of(settings))
     agent_tools = agent_tools._replace(tools=[checkpoints.wrap(each) for each in agent_tools.tools])
     tools, provider = Toolbox(agent_tools.tools), build_provider()
 

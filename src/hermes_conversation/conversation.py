@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.context.compaction import CompactionResult
     from hermes_agent.events import Event
-    from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.tools.prompter import Prompter
@@ -103,6 +102,10 @@ class Conversation:
         return self._options
 
     @property
+    def _current_options(self) -> ConversationOptions:
+        return self._options._replace(mode=self.mode, cwd=self.agent.cwd)
+
+    @property
     def exists(self) -> bool:
         """Whether the conversation is stored: it has at least one message."""
         return self.db.sessions.find(self.session_id) is not None
@@ -132,7 +135,7 @@ class Conversation:
         """
         own, is_started = self.take_pictures() if pictures is None else pictures, False
         try:
-            for event in self._send(text, media, own, **fields):
+            for event in self._with_hook_notices(self._send(text, media, own, **fields)):
                 if isinstance(event, TurnStarted):
                     is_started = True
                     self._note_start()
@@ -218,9 +221,16 @@ class Conversation:
             Failed(FailureKind.REFUSED, f"A hook refused this prompt: {reason}") if reason else None
         )
 
+    def _with_hook_notices(self, events: Iterator[Event]) -> Iterator[Event]:
+        """The events of a turn, with a notice for each shell hook that failed meanwhile."""
+        for event in events:
+            if self._bundle.shell_hooks is not None:
+                yield from map(Notice, self._bundle.shell_hooks.pop_notices())
+            yield event
+
     def continue_turn(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
         """Continue an interrupted turn without a new prompt."""
-        return self.agent.resume(on_answer)
+        return self._with_hook_notices(self.agent.resume(on_answer))
 
     def attach(self, path: Path) -> Picture:
         """Attach a picture to the next prompt."""
@@ -275,7 +285,7 @@ class Conversation:
 
     def reload(self) -> None:
         """Build the agent again, with the settings and the files as they are now."""
-        self._rebuild(self._options._replace(mode=self.mode, cwd=self.agent.cwd))
+        self._rebuild(self._current_options)
 
     # Switching conversations
 
@@ -339,6 +349,13 @@ class Conversation:
         """
         name = selection.qualified_name(name, self._options.model)
         self._require_key(name)
+        self._require_listed(name)
+        self._rebuild(self._current_options._replace(model=name))
+        if self.exists and not self._is_imported:
+            self.db.update_session_model(self.session_id, self.agent.model)
+        return self.agent.model
+
+    def _require_listed(self, name: str) -> None:
         choice = agent_factory.model_chain(ConfigFile.of_home().settings(), name)[0]
         from hermes_agent.providers.catalog import (  # noqa: PLC0415 - needs HTTP, for this only
             ModelCatalog,
@@ -348,25 +365,48 @@ class Conversation:
         problem = unlisted_problem(choice, name, ModelCatalog())
         if problem:
             raise UsageError(problem)
-        self._rebuild(self._options._replace(model=name, mode=self.mode))
-        if self.exists and not self._is_imported:
-            self.db.update_session_model(self.session_id, self.agent.model)
-        return self.agent.model
 
-    def use_servers(self, servers: tuple[McpServerConfig, ...]) -> None:
-        """Use other MCP servers of the client."""
-        self._rebuild(self._options._replace(mcp_servers=servers))
+    def needs_other_agent(self, asked: ConversationOptions) -> bool:
+        """Whether the given options of *asked* need another agent, which no turn survives."""
+        own = self._current_options
+        return self._with_given(asked)._replace(mode=own.mode, allow=own.allow) != own
 
-    def use_limits(self, limits: ConversationOptions) -> None:
-        """Use the limits of other options, as far as they are given."""
-        own = self._options
-        self._rebuild(
-            own._replace(
-                max_steps=limits.max_steps or own.max_steps,
-                max_output=limits.max_output or own.max_output,
-                effort=limits.effort or own.effort,
-            )
+    def use(self, asked: ConversationOptions) -> None:
+        """Apply all given options of *asked*; nothing changes if one of them cannot be applied."""
+        wanted = self._with_given(asked)
+        if self.needs_other_agent(asked):
+            if wanted.model != self._options.model:
+                self._require_usable(wanted.model)
+            self._rebuild(wanted)
+            return
+        self._options = wanted
+        self._bundle.approvals.mode = wanted.mode or self.mode
+        self._bundle.approvals.grants.allow_in(self.session_id, asked.allow)
+
+    def _with_given(self, asked: ConversationOptions) -> ConversationOptions:
+        """The options as they are now, with those that *asked* gives; rules are added."""
+        own = self._current_options
+        is_used = asked.model in ("", own.model, self.agent.model)
+        return own._replace(
+            model=own.model if is_used else selection.qualified_name(asked.model, own.model),
+            cwd=agent_factory.working_folder(asked.cwd or own.cwd),
+            mode=asked.mode or own.mode,
+            allow=tuple(dict.fromkeys((*own.allow, *asked.allow))),
+            mcp_servers=asked.mcp_servers or own.mcp_servers,
+            max_steps=asked.max_steps or own.max_steps,
+            max_output=asked.max_output or own.max_output,
+            effort=asked.effort or own.effort,
         )
+
+    def _require_usable(self, name: str) -> None:
+        """Raise UsageError for a model without its API key, or that its endpoint does not list."""
+        setting = self.missing_key_setting(name)
+        if setting:
+            raise UsageError(
+                f"{name} requires an API key; nothing was changed. "
+                f"Run `hermes config set {setting}`, or /model {name} in the conversation."
+            )
+        self._require_listed(name)
 
     def _rebuild(self, options: ConversationOptions) -> None:
         """Replace the agent by one with other options; nothing changes if that fails."""
@@ -519,6 +559,6 @@ class Conversation:
             cwd, before = self.agent.cwd, self._bundle
             branch = self.db.imports.continue_here(self.session_id, self._options.source)
             self.db.update_session_cwd(branch, str(cwd))
-            self._options = self._options._replace(mode=self.mode, cwd=cwd)
+            self._options = self._current_options
             self._open(branch)
             before.close()

@@ -50,6 +50,23 @@ class ConversationHistory:
         """Conversations, most recent first."""
         return self._db.lists.sessions(limit=limit, order_by_last_active=order_by_last_active)
 
+    def matching(self, words: str, *, limit: int) -> list[ListedSession]:
+        """Conversations with the words in the title or first message, then those in any message."""
+        messages = (
+            self._db.get_compression_tip(hit.session_id) for hit in self._hits(words, limit)
+        )
+        found: dict[str, ListedSession] = {}
+        for session_id in itertools.chain(self._titles(words), messages):
+            row = None if session_id in found else self._db.lists.find(session_id)
+            if row is not None:
+                found[session_id] = row
+            if len(found) == limit:
+                break
+        return list(found.values())
+
+    def _titles(self, words: str) -> list[str]:
+        return self._db.search.titles(words, -1)
+
     def get_session_title(self, session_id: str) -> str | None:
         """The title of a conversation."""
         return self._db.get_session_title(session_id)
@@ -75,6 +92,10 @@ class ScopedHistory(ConversationHistory):
         return self._db.lists.sessions(
             limit=limit, session_key=self._session_key, order_by_last_active=order_by_last_active
         )
+
+    def _titles(self, words: str) -> list[str]:
+        own = self.ids()
+        return [session_id for session_id in super()._titles(words) if session_id in own]
 
     def ids(self) -> set[str]:
         """The IDs of all rows of the chat's conversations."""

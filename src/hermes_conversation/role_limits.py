@@ -95,6 +95,10 @@ class FolderLimits:
         del command, denial, context
         return False
 
+    def only_reads(self, command: str, context: ToolContext) -> bool:
+        """Whether a command is known to change nothing."""
+        return self._limits.only_reads(command, context)
+
     def is_hidden(self, path: Path, context: ToolContext) -> bool:
         """Whether a file is hidden: it is outside of the working folder, or hidden from all."""
         return not _is_inside(path, context.cwd) or self._limits.is_hidden(path, context)

@@ -107,9 +107,11 @@ def _resume(conversation: Conversation, words: str) -> CommandOutcome:
 
 
 def _sessions(conversation: Conversation, words: str) -> CommandOutcome:
-    rows = conversation.history.sessions(limit=LIST_LIMIT, order_by_last_active=True)
+    history = conversation.history
     if words:
-        rows = [row for row in rows if words.lower() in str(row).lower()]
+        rows = history.matching(words, limit=LIST_LIMIT)
+    else:
+        rows = history.sessions(limit=LIST_LIMIT, order_by_last_active=True)
     lines = [f"{row.id}  {row.name}" for row in rows]
     nothing = "No matching conversations." if words else "No conversations yet."
     return CommandOutcome("\n".join(lines) or nothing)

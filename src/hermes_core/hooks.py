@@ -23,10 +23,24 @@ class HookSpec(NamedTuple):
     facts: frozenset[str]
     moment: str
     returns: str = RETURN_IGNORED
+    decides: bool = False  # whether a callback that fails denies what it is asked about
 
 
-def _hook(name: str, facts: str, moment: str, returns: str = RETURN_IGNORED) -> HookSpec:
-    return HookSpec(name, frozenset(facts.split()), moment, returns)
+class GuardFailure(NamedTuple):
+    """The result of a callback that should have decided, and failed or did not return in time."""
+
+    plugin: str
+    hook: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"the plugin {self.plugin}, which must decide this, failed: {self.error}"
+
+
+def _hook(
+    name: str, facts: str, moment: str, returns: str = RETURN_IGNORED, *, decides: bool = False
+) -> HookSpec:
+    return HookSpec(name, frozenset(facts.split()), moment, returns, decides)
 
 
 _TURN = "session_id task_id turn_id"
@@ -109,7 +123,9 @@ HOOKS: tuple[HookSpec, ...] = (
         "pre_tool_call",
         _TOOL,
         "a tool is about to run",
-        '{"action": "block", "message": string}: the call is blocked, the model gets the message',
+        '{"action": "block", "message": string}: the call is blocked, the model gets the message; '
+        "an exception or a time-out blocks it, too",
+        decides=True,
     ),
     _hook(
         "post_tool_call",
@@ -160,9 +176,12 @@ HOOKS: tuple[HookSpec, ...] = (
         "event gateway session_store",
         "a chat message has arrived; access control follows it",
         '{"action": "skip"}: dropped; {"action": "rewrite", "text": string}: its text is '
-        'replaced; {"action": "allow"}: as without a plugin. The first one is used',
+        'replaced; {"action": "allow"}: as without a plugin. The first one is used; after an '
+        "exception or a time-out the message is kept and not answered",
+        decides=True,
     ),
 )
+DECIDING_HOOKS = frozenset(hook.name for hook in HOOKS if hook.decides)
 
 
 class BoundaryKind(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_core.hooks import HOOKS
+from hermes_core.hooks import DECIDING_HOOKS, HOOKS, GuardFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,14 +39,16 @@ def conversations() -> OpenConversations:
 def invoke_hook(name: str, **facts: Any) -> list[Any]:
     """Call every callback registered for *name*; return their results in order.
 
-    Each callback is isolated and has a timeout; results of None are omitted.
+    Each callback is isolated and has a timeout; results of None are omitted. A failure is the
+    result of a callback for a hook that decides, and omitted for all others.
     """
-    outcomes = active().call(name, facts)
-    return [
-        outcome.result
-        for outcome in outcomes
-        if not outcome.is_failure and outcome.result is not None
-    ]
+    results: list[Any] = []
+    for outcome in active().call(name, facts):
+        if not outcome.is_failure:
+            results.append(outcome.result)
+        elif name in DECIDING_HOOKS:
+            results.append(GuardFailure(outcome.plugin, name, outcome.error))
+    return [result for result in results if result is not None]
 
 
 def has_hook(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 Each callback runs in its own thread with a timeout. Every exception, including SystemExit, is
 contained and reported as a failure. A callback that does not return is abandoned; after three
-timeouts in a row it is disabled in this process.
+timeouts in a row it is disabled in this process, unless its hook decides.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Callback:
     number: int = 1  # among the plugin's callbacks for this hook
     calls: int = 0
     hangs: int = 0
+    is_disabled_by_hangs: bool = True
     last_error: str = ""
     last_seconds: float = 0.0
 
@@ -61,7 +62,7 @@ class Callback:
         self, facts: Mapping[str, Any], timeout_seconds: float = CALLBACK_TIMEOUT_SECONDS
     ) -> CallbackResult:
         """Call the function; never raises, and returns within the timeout."""
-        if self.hangs >= MAX_HANGS:
+        if self.is_disabled_by_hangs and self.hangs >= MAX_HANGS:
             return CallbackResult(self.plugin, self.hook, None, self._disabled_text(), 0.0)
         began = time.monotonic()
         run = _CallbackRun(self.function, facts, timeout_seconds)

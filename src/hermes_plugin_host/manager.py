@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PluginError
+from hermes_core.hooks import DECIDING_HOOKS
 from hermes_core.isolate import Step, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
+    from hermes_core.config.file import Settings
     from hermes_plugin_host.callbacks import CallbackResult
     from hermes_plugin_host.discovery import DiscoveredPlugin
 
 log = logging.getLogger(__name__)
 
+DECISION_SECONDS: Final = 30.0
 MODULE_PREFIX: Final = "hermes_plugins"
 Status = Literal["loaded", "available", "disabled", "failed"]
 
@@ -58,7 +61,9 @@ class PluginManager:
         enabled: tuple[str, ...],
         disabled: tuple[str, ...],
         variables: Mapping[str, str] = os.environ,
+        decision_seconds: float = DECISION_SECONDS,
     ) -> None:
+        self._decision_seconds = decision_seconds
         self._enabled = set(enabled)
         self._disabled = set(disabled)
         self._variables = variables
@@ -76,6 +81,7 @@ class PluginManager:
                 settings.get_list("plugins.enabled"),
                 settings.get_list("plugins.disabled"),
                 config.variables(),
+                _decision_seconds(settings),
             )
         except ConfigError as error:
             log.warning("plugins not loaded: %s", error)
@@ -151,11 +157,19 @@ class PluginManager:
         """Every registered callback."""
         return [item for callbacks in self._callbacks.values() for item in callbacks]
 
-    def call(
-        self, hook: str, facts: Mapping[str, Any], timeout_seconds: float = CALLBACK_TIMEOUT_SECONDS
-    ) -> list[CallbackResult]:
+    def call(self, hook: str, facts: Mapping[str, Any]) -> list[CallbackResult]:
         """Call all callbacks of a hook; return their results."""
-        return [callback.call(facts, timeout_seconds) for callback in self.callbacks(hook)]
+        seconds = self._decision_seconds if hook in DECIDING_HOOKS else CALLBACK_TIMEOUT_SECONDS
+        return [callback.call(facts, seconds) for callback in self.callbacks(hook)]
+
+
+def _decision_seconds(settings: Settings) -> float:
+    """The time limit of callbacks that decide; without a valid one they are loaded as well."""
+    try:
+        return settings.get_int("plugins.decision_seconds")
+    except ConfigError as error:
+        log.warning("default time limit used: %s", error)
+        return DECISION_SECONDS
 
 
 def _add_callbacks(
@@ -164,7 +178,9 @@ def _add_callbacks(
     for name, function in added:
         callbacks = known.setdefault(name, [])
         number = sum(item.plugin == key for item in callbacks) + 1
-        callbacks.append(Callback(key, name, function, number))
+        is_disabled_by_hangs = name not in DECIDING_HOOKS
+        callback = Callback(key, name, function, number, is_disabled_by_hangs=is_disabled_by_hangs)
+        callbacks.append(callback)
 
 
 def _is_only_a_tab(found: DiscoveredPlugin) -> bool:

@@ -12,7 +12,7 @@ from hermes_conversation import boundary_delivery
 from hermes_core.isolate import Step, attempt, run_all
 from tui_gateway.frames import NO_SESSION, RpcError
 from tui_gateway.live_session import LiveSession
-from tui_gateway.protocol import GatewayLeaving
+from tui_gateway.protocol import GatewayLeaving, StatusUpdate
 
 if TYPE_CHECKING:
     from hermes_conversation.agent_factory import ConversationOptions
@@ -40,20 +40,22 @@ class Hub:
         self._open_lock = threading.RLock()  # serializes opening and closing
 
     def open(self, options: ConversationOptions, listener: SessionListener) -> OpenedState:
-        """Open a conversation, or attach to it if it is open; returns its state."""
+        """Open a conversation, or attach to it if it is open; returns its state.
+
+        All options that are given apply to an open one, too, or an error is raised.
+        """
         with self._open_lock:
-            live = self.live_of(options.session_id) if options.session_id else None
+            live, notice = self.live_of(options.session_id) if options.session_id else None, ""
             if live is None:
                 live = LiveSession(self.db, options)
                 with self._lock:
                     self._lives[live.id] = live
-            elif _wants_other_model(live, options):
-                live.conversation.use_model(options.model)
-            elif _gives_other_servers(live, options):
-                live.conversation.use_servers(options.mcp_servers)
-            elif _gives_other_limits(live, options):
-                live.conversation.use_limits(options)
-            return self.attach(live, listener)
+            else:
+                notice = live.use(options)
+            opened = self.attach(live, listener)
+        if notice:
+            listener.event(live.id, StatusUpdate("status", notice))
+        return opened
 
     def attach(self, live: LiveSession, listener: SessionListener) -> OpenedState:
         """Attach a client to an open conversation, unless it has disconnected meanwhile."""
@@ -165,33 +167,6 @@ class Hub:
         for live in lives:
             attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
         self.pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _wants_other_model(live: LiveSession, options: ConversationOptions) -> bool:
-    """Whether another model is requested and can be used without entering an API key."""
-    is_other = bool(options.model) and options.model != live.conversation.options.model
-    return (
-        is_other
-        and not live.is_running
-        and not live.conversation.missing_key_setting(options.model)
-    )
-
-
-def _gives_other_servers(live: LiveSession, options: ConversationOptions) -> bool:
-    """Whether the client gives MCP servers that the conversation does not have."""
-    given, present = options.mcp_servers, live.conversation.options.mcp_servers
-    return bool(given) and given != present and not live.is_running
-
-
-def _gives_other_limits(live: LiveSession, options: ConversationOptions) -> bool:
-    """Whether the client gives limits that the conversation does not have."""
-    present = live.conversation.options
-    pairs = (
-        (options.max_steps, present.max_steps),
-        (options.max_output, present.max_output),
-        (options.effort, present.effort),
-    )
-    return not live.is_running and any(given and given != own for given, own in pairs)
 
 
 def _close_reason(live: LiveSession) -> str:

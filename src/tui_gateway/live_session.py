@@ -119,6 +119,14 @@ def failure(error: BaseException) -> MessageComplete:
 
 
 TURN_RUNNING = "a turn is running; wait for it, interrupt it, or steer it"
+OPTIONS_REFUSED: Final = (
+    "A turn is running in this conversation, so its model, effort, limits and MCP servers cannot "
+    "change now. Wait for its end, or open the conversation without these options."
+)
+FOLDER_STAYS: Final = (
+    "This conversation is in use, so its working folder stays {folder}. To work in another folder, "
+    "start a new conversation there."
+)
 
 
 class SessionListener(Protocol):
@@ -275,6 +283,27 @@ class LiveSession:
             if following.text:
                 self._start(following)
                 self._show_waiting()
+
+    def use(self, asked: ConversationOptions) -> str:
+        """Apply the options of a client that opens this conversation; a notice for the client.
+
+        The working folder of a conversation that others use, or whose turn runs, stays.
+        """
+        conversation, notice = self.conversation, ""
+        if asked.cwd is not None and not (self.is_alone and not self._is_running):
+            folder = conversation.agent.cwd
+            if agent_factory.working_folder(asked.cwd) != folder:
+                notice = FOLDER_STAYS.format(folder=folder)
+            asked = asked._replace(cwd=None)
+        if not conversation.needs_other_agent(asked):
+            conversation.use(asked)
+        elif self._is_running:
+            raise RpcError(BUSY, OPTIONS_REFUSED)
+        else:
+            with self.changing():
+                conversation.use(asked)
+        self.emit(self.info())
+        return notice
 
     # The turn
 

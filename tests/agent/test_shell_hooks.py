@@ -208,6 +208,55 @@ def test_output_is_bounded_and_a_large_event_is_not_needed(cwd: Path) -> None:
     assert len(result.block) == MAX_OUTPUT_BYTES
 
 
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("./missing", "exit code 127"),
+        ("kill -9 $$", "exit code -9"),
+        ("sleep 600", "did not end within 1 s"),
+    ],
+)
+@pytest.mark.parametrize("event", ["PreToolUse", "UserPromptSubmit"])
+def test_a_hook_that_gives_no_answer_blocks(
+    hermes_home: Path, cwd: Path, event: str, command: str, error: str
+) -> None:
+    entry = {"type": "command", "command": command, "timeout": 1}
+    configure(hermes_home, {event: [{"hooks": [entry]}]})
+    events = sent_events(cwd, tool_call_step("terminal", {"command": "echo ran"}))
+    text = json.dumps(
+        [getattr(item, "result", None) or getattr(item, "error", "") for item in events]
+    )
+    assert f"the hook `{command}`, which must decide this, failed: {error}" in text
+    assert '\\"ran' not in text
+
+
+def test_any_other_exit_code_is_shown_and_blocks_nothing(hermes_home: Path, cwd: Path) -> None:
+    configure(hermes_home, hooks(PreToolUse="echo broken >&2; exit 1"))
+    events = sent_events(cwd, tool_call_step("terminal", {"command": "echo ran"}))
+    assert [event.text for event in events if isinstance(event, Notice)] == [
+        "The hook `echo broken >&2; exit 1` (PreToolUse) failed: exit code 1: broken"
+    ]
+    assert "ran" in next(event.result for event in events if isinstance(event, ToolFinished))
+
+
+def test_with_strict_hooks_every_failure_blocks(hermes_home: Path, cwd: Path) -> None:
+    configure(hermes_home, {"strict": True, **hooks(PreToolUse="echo broken >&2; exit 1")})
+    events = sent_events(cwd, tool_call_step("terminal", {"command": "echo ran"}))
+    result = json.loads(next(item.result for item in events if isinstance(item, ToolFinished)))
+    assert "which must decide this, failed: exit code 1: broken" in result["error"]
+
+
+def sent_events(cwd: Path, *steps: dict[str, Any]) -> list[Any]:
+    """The events of a turn of a conversation."""
+    script = ModelScript.parse(json.dumps({"steps": [*steps, {"say": "Done."}]}))
+    with ScriptServer(script) as server, SessionDB() as db:
+        options = ConversationOptions(model=f"{server.base_url}#m", cwd=cwd)
+        conversation = Conversation(db, FixedPrompter(), options)
+        events = list(conversation.send("go"))
+        conversation.stop()
+    return events
+
+
 def test_a_failure_does_not_block_and_is_kept_for_the_list(hermes_home: Path, cwd: Path) -> None:
     configure(hermes_home, hooks(PreToolUse="echo broken >&2; exit 1"))
     step = tool_call_step("terminal", {"command": "echo ran"})
@@ -231,7 +280,12 @@ def test_a_failure_does_not_block_and_is_kept_for_the_list(hermes_home: Path, cw
          HookResult(context="c")),
         ("PreToolUse", 0, '{"continue": false, "stopReason": "s"}', "", HookResult(block="s")),
         ("UserPromptSubmit", 0, "{not json", "", HookResult(context="{not json")),
-        ("PreToolUse", 127, "", "a\nb", HookResult(failure="exit code 127: b")),
+        ("PreToolUse", 3, "", "a\nb", HookResult(failure="exit code 3: b")),
+        ("PreToolUse", 255, "", "", HookResult(failure="exit code 255")),
+        ("PreToolUse", 127, "", "a\nb",
+         HookResult(failure="exit code 127: b", has_answered=False)),
+        ("PreToolUse", 137, "", "", HookResult(failure="exit code 137", has_answered=False)),
+        ("PreToolUse", -9, "", "", HookResult(failure="exit code -9", has_answered=False)),
     ],
 )  # fmt: skip
 def test_decisions(event: str, code: int, out: str, err: str, expected: HookResult) -> None:

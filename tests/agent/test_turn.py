@@ -14,7 +14,7 @@ from agent.conftest import of_kind
 from hermes_agent import events
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
 from hermes_agent.lease_renewal import renewing_lease
-from hermes_agent.tools.base import Tool, failure, success
+from hermes_agent.tools.base import Tool, always_reads, failure, success
 from hermes_agent.turn import OUT_OF_REQUESTS
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from support.waiting import PATIENCE_SECONDS, act_when, wait_until
@@ -73,7 +73,7 @@ def test_tools_run_and_their_results_are_returned_to_the_model(scene: Scene) -> 
     assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
 
 
-def test_calls_of_one_answer_run_in_parallel(scene: Scene) -> None:
+def test_adjacent_calls_that_only_read_run_together(scene: Scene) -> None:
     meeting = threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     def meet(_arguments: Any, _context: Any) -> str:
@@ -81,26 +81,51 @@ def test_calls_of_one_answer_run_in_parallel(scene: Scene) -> None:
         return success()
 
     steps = "steps: [{calls: [{name: meet}, {name: meet}]}, {say: Both.}]"
-    agent = scene.agent(steps, tool("meet", meet))
+    agent = scene.agent(steps, tool("meet", meet, only_reads=always_reads))
     assert len(of_kind(list(agent.turn("go")), ToolFinished)) == 2
 
 
-def test_a_tool_that_bears_no_company_runs_alone(scene: Scene) -> None:
-    running: list[int] = []
-    most = 0
+def test_results_of_calls_that_run_together_are_stored_in_the_order_of_the_answer(
+    scene: Scene,
+) -> None:
+    is_second_done = threading.Event()
 
-    def slow(_arguments: Any, _context: Any) -> str:
-        nonlocal most
-        running.append(1)
-        most = max(most, len(running))
-        time.sleep(0.05)
-        running.pop()
-        return success()
+    def first(_arguments: Any, _context: Any) -> str:
+        is_second_done.wait(PATIENCE_SECONDS)
+        return success(output="first")
 
-    steps = "steps: [{calls: [{name: slow}, {name: slow}]}, {say: Both.}]"
-    agent = scene.agent(steps, tool("slow", slow, is_parallel=False))
+    def second(_arguments: Any, _context: Any) -> str:
+        is_second_done.set()
+        return success(output="second")
+
+    steps = "steps: [{calls: [{name: first}, {name: second}]}, {say: Both.}]"
+    tools = [tool("first", first, only_reads=always_reads)]
+    tools += [tool("second", second, only_reads=always_reads)]
+    agent = scene.agent(steps, *tools)
     list(agent.turn("go"))
-    assert most == 1
+    assert [text for role, text in scene.messages(agent) if role == "tool"] == [
+        success(output="first"),
+        success(output="second"),
+    ]
+
+
+def test_a_call_between_two_that_only_read_runs_alone_and_in_its_place(scene: Scene) -> None:
+    log: list[str] = []
+
+    def runs(name: str) -> Any:
+        def run(_arguments: Any, _context: Any) -> str:
+            log.append(f"{name} starts")
+            time.sleep(0.01)
+            log.append(f"{name} ends")
+            return success()
+
+        return run
+
+    steps = "steps: [{calls: [{name: read}, {name: change}, {name: read}]}, {say: Done.}]"
+    reading = tool("read", runs("read"), only_reads=always_reads)
+    list(scene.agent(steps, reading, tool("change", runs("change"))).turn("go"))
+    assert log == [f"{name} {what}" for name in ("read", "change", "read")
+                   for what in ("starts", "ends")]  # fmt: skip
 
 
 @pytest.mark.parametrize(

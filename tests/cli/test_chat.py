@@ -217,6 +217,118 @@ def test_no_command_outlives_the_conversation(
     wait_until(lambda: not is_command_running(sleep), what="the end of the command")
 
 
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": tool, "arguments": arguments}
+
+
+@pytest.mark.parametrize(
+    ("calls", "results"),
+    [
+        (
+            [
+                call("patch", path="f.py", old_string="x = 1", new_string="x = 2"),
+                call("terminal", command="python3 -c 'import f; print(f.x)'"),
+            ],
+            [None, "2"],
+        ),
+        (
+            [
+                call("write_file", path="f.py", content="NEW"),
+                call("terminal", command="cat f.py"),
+                call("read_file", path="f.py"),
+            ],
+            [None, "NEW", None],
+        ),
+        (
+            [
+                call("terminal", command="sleep .3; mkdir d"),
+                call("terminal", command="touch d/x && echo made"),
+            ],
+            ["", "made"],
+        ),
+    ],
+)
+def test_calls_of_one_answer_run_in_the_order_of_the_answer(
+    hermes: Hermes,
+    serve: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: list[dict[str, Any]],
+    results: list[str | None],
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "f.py").write_text("x = 1\n")
+    server = serve(json.dumps([{"calls": calls}, {"say": "Done."}]))
+    hermes("chat", "-q", "go", "--mode", "full", "--model", model_argument(server))
+    sent = [item for item in server.requests[1]["messages"] if item["role"] == "tool"]
+    assert [item["tool_call_id"] for item in sent] == [
+        each["id"] for each in server.requests[1]["messages"][2]["tool_calls"]
+    ]
+    outputs = [json.loads(item["content"]).get("output") for item in sent]
+    assert [text and text.strip() for text in outputs] == results
+
+
+@pytest.mark.parametrize("mode", ["full", "workspace"])
+def test_files_are_searched_with_a_glob_that_names_a_folder(
+    hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    (tmp_path / "work" / "src" / "pkg").mkdir(parents=True)
+    (tmp_path / "work" / "src" / "pkg" / "c.py").write_text("find_me\n")
+    monkeypatch.chdir(tmp_path / "work")
+    calls = [
+        call("search_files", pattern="find_me", glob="src/**/*.py"),
+        call("search_files", pattern="pkg/*.py", path="src", mode="files"),
+    ]
+    server = serve(json.dumps([{"calls": calls}, {"say": "Done."}]))
+    hermes("chat", "-q", "go", "--mode", mode, "--model", model_argument(server))
+    sent = [item for item in server.requests[1]["messages"] if item["role"] == "tool"]
+    found = [json.loads(item["content"])["matches"] for item in sent]
+    assert found == [["src/pkg/c.py:1:find_me"], ["src/pkg/c.py"]]
+
+
+SLEEPING_GUARD = """
+import time
+def check(**facts):
+    time.sleep(600)
+"""
+FAILING_GUARD = """
+def check(**facts):
+    raise RuntimeError("policy server down")
+"""
+REGISTER = """
+def register(ctx):
+    ctx.register_hook("pre_tool_call", check)
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "error"),
+    [
+        (SLEEPING_GUARD, "did not return within 1 s"),
+        (FAILING_GUARD, "RuntimeError: policy server down"),
+    ],
+)
+def test_a_plugin_that_fails_to_decide_on_calls_blocks_each_of_them(
+    hermes: Hermes, serve: Any, hermes_home: Path, guard: str, error: str
+) -> None:
+    make_plugin(hermes_home, "policy", guard + REGISTER)
+    (hermes_home / "config.yaml").write_text(
+        "plugins:\n  enabled: [policy]\n  decision_seconds: 1\n"
+    )
+    step = {"calls": [call("terminal", command="echo SECRET was read")]}
+    steps = [*[step] * 4, {"say": "Done."}]  # more than the three time-outs of an observer
+    server = serve(json.dumps(steps))
+    hermes("chat", "-q", "go", "--mode", "full", "--model", model_argument(server))
+    sent = [item for item in server.requests[-1]["messages"] if item["role"] == "tool"]
+    assert len(sent) >= 3
+    for item in sent:
+        reason = json.loads(item["content"])["error"]
+        assert reason.startswith("This call was blocked: the plugin policy, which must decide")
+        assert error in reason
+
+
 def test_risky_commands_are_denied_without_a_terminal(
     hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,34 @@ def items(output: str) -> dict[tuple[str, str], tuple[str, str]]:
     }
 
 
+ORIGINAL_HOOKS = (
+    "hooks:\n  pre_tool_call:\n  - {matcher: terminal, command: ~/.hermes/agent-hooks/check.sh}\n"
+)
+
+
+def test_shell_hooks_of_hermes_agent_are_refused_with_a_warning(
+    hermes: Hermes, other: Path, hermes_home: Path
+) -> None:
+    with (other / "config.yaml").open("a") as file:
+        file.write(ORIGINAL_HOOKS)
+    planned = items(hermes("import", "hermes-agent", str(other), "--dry-run", "--json").out)
+    state, detail = planned["hook", "pre_tool_call"]
+    assert state == "not taken"
+    assert "do not run here, so they block nothing" in detail
+    done = hermes("import", "hermes-agent", str(other), "--yes")
+    assert "Hooks not imported (pre_tool_call)" in done.err
+    assert "pre_tool_call" not in (hermes_home / "config.yaml").read_text()
+
+
+def test_doctor_reports_shell_hooks_that_never_run(hermes: Hermes, in_place: Path) -> None:
+    with (in_place / "config.yaml").open("a") as file:
+        file.write(ORIGINAL_HOOKS)
+    finished = hermes("doctor", "--json")
+    (check,) = [item for item in json.loads(finished.out)["checks"] if item["name"] == "hooks"]
+    assert (finished.code, check["status"]) == (1, "failed")
+    assert "unsupported event 'pre_tool_call'" in check["detail"]
+
+
 def test_everything_of_another_home_is_taken_over(
     hermes: Hermes, other: Path, hermes_home: Path
 ) -> None:

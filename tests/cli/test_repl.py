@@ -39,6 +39,27 @@ def server() -> Iterator[ScriptServer]:
         yield result
 
 
+def test_sessions_with_words_searches_the_whole_history(server: ScriptServer) -> None:
+    with SessionDB() as db:
+        for number in range(12):
+            db.create_session(f"s{number}", "cli")
+            db.append_message(f"s{number}", "user", f"question {number}")
+            db.append_message(f"s{number}", "assistant", "a haystack" if number else "a needle")
+            db.end_session(f"s{number}", "cli_close")
+        db.set_session_title("s1", "Kumquats")
+    child = start_chat(server)
+    for words, expected in [
+        ("kumquat", "s1  Kumquats"),
+        ("needle", "s0  question 0"),
+        ("question 0", "s0  question 0"),
+        ("none", "No matching conversations."),
+        ("listedsession", "No matching conversations."),
+    ]:
+        child.sendline(f"/sessions {words}")
+        child.expect_exact(expected)
+    quit_chat(child)
+
+
 def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
     child = start_chat(server)
     child.sendline("hello")

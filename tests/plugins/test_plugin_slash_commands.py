@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import OutgoingMessage, Receive
     from hermes_state import SessionDB
+    from support.command_line import Hermes
 
 DICE = """
 import os, pathlib, time
@@ -206,6 +208,42 @@ async def test_a_plugin_drops_or_rewrites_chat_messages_before_access_control(
     assert ["a word" in prompts[0], "both" in prompts[1]] == [True, True]
     assert ["sender: u7" in prompts[0], "sender: u8" in prompts[1]] == [True, True]
     assert "spam" not in json.dumps(server.requests)
+
+
+GUARD = """
+import os, pathlib
+def check(event, **kwargs):
+    if not (pathlib.Path(os.environ["HERMES_HOME"]) / "policy").exists():
+        raise RuntimeError("policy server down")
+    return {"action": "rewrite", "text": event.text + ", please"}
+def register(ctx):
+    ctx.register_hook("pre_gateway_dispatch", check)
+"""
+
+
+async def test_a_message_on_which_a_plugin_fails_is_kept_and_its_sender_gets_a_notice(
+    db: SessionDB, hermes_home: Path, tmp_path: Path, hermes: Hermes
+) -> None:
+    with configured_models(plugins__enabled="guard") as choose:
+        make_plugin(hermes_home, "guard", GUARD)
+        server = choose("[{say: One.}]")
+        adapter = CapturingAdapter()
+        async with running_gateway(db, tmp_path, adapters={"local": adapter}) as service:
+            await async_wait_until(lambda: service.connections.is_connected("local"))
+            await adapter.receive(local_message("tell me", "m1"))
+            await async_wait_until(lambda: db.inbox.count_failed() == 1)
+            (notice,) = outbox_texts(db)
+            assert "the plugin guard, which must decide this, failed" in notice
+            assert "RuntimeError: policy server down" in notice
+            assert server.requests == []
+            (hermes_home / "policy").touch()
+            (kept,) = db.inbox.failed()
+            retried = await asyncio.to_thread(
+                hermes, "gateway", "quarantine", str(kept.inbox_id), "--retry"
+            )
+            assert retried.code == 0
+            await async_wait_until(lambda: outbox_texts(db)[1:] == ["One."])
+    assert "tell me, please" in _prompt(server.requests[0])
 
 
 def _prompt(request: dict[str, Any]) -> str:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes_state import SessionDB
-from support.daemons import DaemonClient, stopping_daemon, wait_until
+from support.command_line import command
+from support.daemons import DaemonClient, daemon_connections, stopping_daemon, wait_until
 from support.images import PIXEL
+from support.model_servers import configured_models
+from support.tmux import Tmux
 from tui_gateway import client, daemon
 from tui_gateway.frames import RpcError
 from tui_gateway.hub import Hub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -82,6 +85,94 @@ def test_resuming_a_conversation_open_elsewhere_attaches_to_it(
     assert third.call("session.status")["running"]
     assert third.wait_for("message.complete")["text"] == SLOW
     third.close()
+
+
+def options_in_use(connection: DaemonClient) -> dict[str, Any]:
+    permissions = connection.call("session.permissions")
+    return {"mode": permissions["mode"], "rules": permissions["rules"]["session"]}
+
+
+def test_reopening_an_open_conversation_applies_the_mode_and_rules_asked_for(
+    two: tuple[DaemonClient, DaemonClient],
+) -> None:
+    first, second = two
+    first.call("session.permissions", mode="full")
+    stored = first.call("session.status")["stored_session_id"]
+    first.call("prompt.submit", text="count")
+    first.text_until("two")  # also while a turn runs
+    second.open("session.resume", session_id=stored, mode="plan", allow="run: make *")
+    assert options_in_use(first) == {"mode": "plan", "rules": ["run: make *"]}
+    assert first.wait_for("session.info")["mode"] == "plan"
+    assert first.wait_for("message.complete")["text"] == SLOW
+
+
+def test_hermes_c_with_a_mode_sets_the_mode_of_a_conversation_that_is_open(tmp_path: Path) -> None:
+    with configured_models() as configure, Tmux(tmp_path, 100, 30) as terminal:
+        configure("[{say: Hello.}]")
+        first = DaemonClient()
+        first.open(mode="full", cwd=str(Path.cwd()))
+        first.call("prompt.submit", text="hi")
+        first.wait_for("message.complete")
+        terminal.run(command("-c", "--mode", "plan"))
+        terminal.wait_for("F1 keys")
+        assert options_in_use(first)["mode"] == "plan"
+        terminal.press("C-d")
+        terminal.wait_for_end()
+        first.close()
+
+
+def test_reopening_an_open_conversation_applies_every_option_at_once(
+    serve: Any, two: tuple[DaemonClient, DaemonClient], tmp_path: Path
+) -> None:
+    first, second = two
+    stored = first.call("session.status")["stored_session_id"]
+    second.close()
+    first.close()
+    wait_until(lambda: daemon_connections() == 0)
+    third = DaemonClient()
+    (tmp_path / "elsewhere").mkdir()
+    model = serve("[{calls: [{name: terminal, arguments: {command: pwd}}]}, {say: never}]")
+    opened = third.open(
+        "session.resume",
+        session_id=stored,
+        model=model,
+        mode="plan",
+        allow="run: pwd",
+        max_turns=1,
+        effort="high",
+        cwd=str(tmp_path / "elsewhere"),
+    )
+    assert opened["session_id"] == first.live  # it was open all the time
+    assert opened["info"]["cwd"] == str(tmp_path / "elsewhere")
+    assert options_in_use(third) == {"mode": "plan", "rules": ["run: pwd"]}
+    third.call("prompt.submit", text="go")
+    assert third.wait_for("message.complete")["problem"] == "step_limit"
+    third.close()
+
+
+def test_options_that_a_running_turn_cannot_take_are_refused(
+    serve: Any, two: tuple[DaemonClient, DaemonClient]
+) -> None:
+    first, second = two
+    stored = first.call("session.status")["stored_session_id"]
+    first.call("prompt.submit", text="count")
+    first.text_until("two")
+    with pytest.raises(RpcError, match="A turn is running in this conversation"):
+        second.open("session.resume", session_id=stored, effort="high", mode="plan")
+    assert options_in_use(first)["mode"] == "workspace"
+    assert first.wait_for("message.complete")["text"] == SLOW
+
+
+def test_a_client_in_another_folder_does_not_move_a_conversation_that_is_in_use(
+    two: tuple[DaemonClient, DaemonClient], tmp_path: Path
+) -> None:
+    first, second = two
+    status = first.call("session.status")
+    opened = second.open(
+        "session.resume", session_id=status["stored_session_id"], cwd=str(tmp_path)
+    )
+    assert opened["info"]["cwd"] == status["cwd"] != str(tmp_path)
+    assert status["cwd"] in second.wait_for("status.update")["text"]
 
 
 def test_an_undo_is_announced_to_the_other_client(

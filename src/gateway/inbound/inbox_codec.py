@@ -21,6 +21,7 @@ PLAIN_FIELDS: Final = (
     "text", "message_id", "platform_update_id", "media_urls", "media_types", "media_names",
     "reply_to_message_id", "reply_to_text", "is_edit", "group_id", "is_addressed",
     "internal", "question_id", "timestamp", "instructions", "channel_context",
+    "undecided",
 )  # fmt: skip
 
 
@@ -46,6 +47,7 @@ def encode(event: MessageEvent) -> MessagePayload:
         "instructions": event.instructions,
         "continues": event.continues,
         "channel_context": event.channel_context,
+        "undecided": event.undecided,
         "type": event.message_type.value,
         "source": event.source.to_dict(),
     }

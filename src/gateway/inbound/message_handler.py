@@ -64,6 +64,11 @@ GIVEN_UP_REPLY: Final = (
     "Processing this message was interrupted {attempts} times, so it will not be retried. "
     "The conversation continues with your next message."
 )
+UNDECIDED_REPLY: Final = "Your message was not answered: {}. Send it again later."
+UNDECIDED_NOTICE: Final = (
+    "Your message was not answered: {}. It is kept: `hermes gateway quarantine {} --retry` lets it "
+    "be handled again."
+)
 RESET_NOTE: Final = (
     "Started a new conversation ({reason}). /resume continues the previous one, and I can search "
     "it."
@@ -90,8 +95,10 @@ class MessageHandler:
         longest_text: Callable[[str], int],
         max_attempts: int,
         budgets: Budgets,
+        decide: Callable[[MessageEvent], MessageEvent | None],
     ) -> None:
         self._budgets = budgets
+        self._decide = decide  # the plugins' decision on a message
         self._db = db
         self._routes = routes
         self._turn_runner = turn_runner
@@ -109,6 +116,12 @@ class MessageHandler:
             self._commands.mark_deleted(int(event.get_command_args()))
             self._db.inbox.settle(row.inbox_id)
             return
+        if event.undecided:
+            decided = self._decide(event)
+            if decided is None or decided.undecided:
+                self._leave_undecided(row, decided)
+                return
+            event = decided
         merged = self._claim_merged(row)
         rows = [row, *merged]
         events = [event, *[inbox_codec.decode(item.payload) for item in merged]]
@@ -136,6 +149,26 @@ class MessageHandler:
             ),
         )
 
+    def _leave_undecided(self, row: IncomingMessage, event: MessageEvent | None) -> None:
+        """Settle a dropped message; keep one on which a plugin fails, and tell its sender."""
+        if event is None:
+            self._db.inbox.settle(row.inbox_id)
+            return
+        source = _source(event)
+        if source.platform is Platform.API_SERVER:  # its client waits for an answer
+            refused = TurnReply.refused(INTERNAL_FAILURE, UNDECIDED_REPLY.format(event.undecided))
+            prompt = TurnPrompt([row], [event])
+            self._db.outbox.answer(self._batch(prompt, None, [refused], None))
+            return
+        self._db.outbox.add(
+            f"inbox:{row.inbox_id}:undecided",
+            platform=source.platform.value,
+            target={"chat_id": source.chat_id, "thread_id": source.thread_id},
+            payload={"text": UNDECIDED_NOTICE.format(event.undecided, row.inbox_id)},
+            inbox_id=row.inbox_id,
+        )
+        self._db.inbox.settle(row.inbox_id, error=event.undecided)
+
     def _pause(self, row: IncomingMessage, source: SessionSource, exceeded: ExceededBudget) -> None:
         """Let the messages of a chat wait for a budget; the person gets one notice."""
         user = user_key(source)
@@ -157,7 +190,8 @@ class MessageHandler:
         time.sleep(max(0.0, min(wait, row.received_at + wait - time.time())))
         last, merged = row.received_at, []
         for item in self._db.inbox.waiting_behind(row):
-            if inbox_codec.decode_row(item) is None or not self._is_part_of(item, row, last):
+            event = inbox_codec.decode_row(item)
+            if event is None or event.undecided or not self._is_part_of(item, row, last):
                 break  # later messages keep their order
             last = item.received_at
             merged.append(item)

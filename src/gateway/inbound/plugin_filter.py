@@ -1,4 +1,8 @@
-"""Offers each chat message to plugins before it is checked and stored: `pre_gateway_dispatch`."""
+"""Offers each chat message to plugins before it is checked and stored: `pre_gateway_dispatch`.
+
+A message on which a plugin fails to decide is stored as undecided, and offered once more before it
+is handled.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_conversation.agent_factory import notify_plugins
 from hermes_core.config.probe import may_be_set
+from hermes_core.hooks import GuardFailure
 
 if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
 
 log = logging.getLogger(__name__)
 
+FAILED: Final = "failed"
 ACTIONS: Final = frozenset({"skip", "rewrite", "allow"})
 
 
@@ -24,14 +30,19 @@ async def filter_message(
     """The message as plugins leave it; None if one has dropped it."""
     if event.is_deletion or event.internal or not may_be_set("plugins.enabled"):
         return event
-    return await asyncio.to_thread(_call_plugins, event, gateway, routes)
+    return await asyncio.to_thread(decide, event, gateway, routes)
 
 
-def _call_plugins(event: MessageEvent, gateway: object, routes: object) -> MessageEvent | None:
+def decide(event: MessageEvent, gateway: object, routes: object) -> MessageEvent | None:
+    """The message as plugins leave it, undecided if one fails; None if one has dropped it."""
+    event = dataclasses.replace(event, undecided="")
     answers = notify_plugins(
         "pre_gateway_dispatch", event=event, gateway=gateway, session_store=routes
     )
     decision = next((answer for answer in answers if _action(answer)), None)
+    if isinstance(decision, GuardFailure):
+        log.warning("message %s is undecided: %s", event.message_id, decision)
+        return dataclasses.replace(event, undecided=str(decision))
     if decision is None or _action(decision) == "allow":
         return event
     if _action(decision) == "skip":
@@ -46,5 +57,7 @@ def _call_plugins(event: MessageEvent, gateway: object, routes: object) -> Messa
 
 
 def _action(answer: Any) -> str:
+    if isinstance(answer, GuardFailure):
+        return FAILED
     action = answer.get("action") if isinstance(answer, dict) else None
     return str(action) if action in ACTIONS else ""

@@ -126,7 +126,8 @@ class MessageReceiver:
             # From here, because the platform may stop waiting for this method at any moment.
             self._workers.start_from_thread(received.claimed, is_owners=bool(owners_key))
             return Receipt(owners_key, is_claimed=True)
-        is_waiting = received.is_new and self._offer(received.inbox_id, key, event, source)
+        is_offered = received.is_new and not event.undecided
+        is_waiting = is_offered and self._offer(received.inbox_id, key, event, source)
         command = event.get_command()
         command_key = key if command and command not in TURN_COMMANDS else ""
         return Receipt(owners_key, is_waiting=is_waiting, command_key=command_key)
@@ -193,8 +194,8 @@ class MessageReceiver:
     def offer_stored(self, row: IncomingMessage) -> None:
         """Offer a message that another node has stored to the running turn of its chat."""
         event = inbox_codec.decode_row(row)
-        if event is None:
-            self._workers.note_offered(row.inbox_id)  # it is quarantined after the turn
+        if event is None or event.undecided:
+            self._workers.note_offered(row.inbox_id)  # it is quarantined or decided after the turn
         elif event.source is not None:
             self._offer(row.inbox_id, row.session_key, event, event.source)
 

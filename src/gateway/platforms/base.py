@@ -79,6 +79,7 @@ class MessageEvent:
     instructions: str = ""  # of an API client, for the conversation
     continues: tuple[str, int] | None = None  # a conversation and its last message
     channel_context: str | None = None  # earlier messages of the chat, from the adapter
+    undecided: str = ""  # why no plugin has decided yet whether the message may be handled
 
     def __post_init__(self) -> None:
         """Accept a datetime as the time, as adapters of hermes-agent pass it."""

@@ -10,13 +10,12 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from gateway import status
-from gateway.inbound import inbox_codec, prompt_format
+from gateway.inbound import inbox_codec, plugin_filter, prompt_format
 from gateway.inbound.access_control import AccessControl
 from gateway.inbound.budgets import Budgets
 from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands, RestartRequest
 from gateway.inbound.inbox_workers import MAX_CONCURRENT_TURNS, InboxWorkers
 from gateway.inbound.message_handler import MessageHandler
-from gateway.inbound.plugin_filter import filter_message
 from gateway.inbound.questions import ChatQuestions
 from gateway.inbound.receiver import MessageReceiver
 from gateway.inbound.running_turns import RunningTurns
@@ -164,6 +163,7 @@ class GatewayService:
             self._max_text_chars,
             attempts,
             self._budgets,
+            functools.partial(plugin_filter.decide, gateway=self, routes=routes),
         )
         targets = JobTargets(db, config, self._access)
         clock = clock or db.clock
@@ -206,7 +206,7 @@ class GatewayService:
         )
 
     async def _receive(self, account: str, event: MessageEvent) -> None:
-        kept = await filter_message(event, self, self._routes)
+        kept = await plugin_filter.filter_message(event, self, self._routes)
         if kept is not None:
             await self.receiver.receive(account, kept)
         if event.source is not None:

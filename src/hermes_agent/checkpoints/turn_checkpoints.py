@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from hermes_agent.tools.base import Tool, ToolContext
     from hermes_core.json_values import JsonObject
 
-    # Whether a command is known to change nothing.
-    OnlyReads = Callable[[str, ToolContext], bool]
-
-# Tools that change no file of the working folder. All others count as changing it: those of
-# MCP servers and plugins may.
-READING_TOOLS: Final = frozenset(
-    {"read_file", "search_files", "session_search", "clarify", "memory", "process", "schedule",
-     "send_file", "delegate_task", "skill_view", "todo", "present_plan", "web_fetch", "web_search"}
+# Tools that change something, but no file of the working folder. All others that do not only
+# read count as changing it: those of MCP servers and plugins may.
+TOOLS_WITHOUT_FILES: Final = frozenset(
+    {"clarify", "memory", "process", "schedule", "send_file", "delegate_task", "todo",
+     "present_plan"}
 )  # fmt: skip
 PROGRESS_SECONDS: Final = 1.0
 FAILED: Final = "No checkpoint was kept, so file changes of this turn cannot be undone: {error}"
@@ -38,8 +35,7 @@ FAILED: Final = "No checkpoint was kept, so file changes of this turn cannot be 
 class TurnCheckpoints:
     """Takes the checkpoints of one conversation; sub-agents work in the turn they belong to."""
 
-    def __init__(self, limits: CheckpointLimits, only_reads: OnlyReads) -> None:
-        self._only_reads = only_reads
+    def __init__(self, limits: CheckpointLimits) -> None:
         self._archive: CheckpointArchive | None = None
         self._cleanup: CheckpointCleanup | None = None
         self._lock = threading.Lock()
@@ -74,21 +70,15 @@ class TurnCheckpoints:
 
     def wrap(self, tool: Tool) -> Tool:
         """The tool, with a checkpoint before its first change."""
-        if tool.name in READING_TOOLS or self._archive is None:
+        if tool.name in TOOLS_WITHOUT_FILES or self._archive is None:
             return tool
 
         def run(arguments: JsonObject, context: ToolContext) -> str:
-            if not self._is_taken and not self._reads(tool.name, arguments, context):
+            if not self._is_taken and not tool.only_reads(arguments, context):
                 self.before_change(context)
             return tool.run(arguments, context)
 
         return tool._replace(run=run)
-
-    def _reads(self, tool: str, arguments: JsonObject, context: ToolContext) -> bool:
-        command = arguments.get("command")
-        return (
-            tool == "terminal" and isinstance(command, str) and self._only_reads(command, context)
-        )
 
     def before_change(self, context: ToolContext) -> None:
         """Take the checkpoint of the turn, unless it was taken; a failure is a notice."""

@@ -214,9 +214,9 @@ class Approvals:
         shown = text if folder == caller.workspace else f"cd {folder} && {text}"
         return self._verdict(review, shown, caller, folder)
 
-    def only_reads(self, command: str, context: ToolContext) -> bool:
+    def only_reads(self, command: str, caller: Caller) -> bool:
         """Whether a command is known to change nothing."""
-        paths = self._context(Caller(context.session_id, context.turn_id, context.cwd), context.cwd)
+        paths = self._context(caller, caller.workspace)
         return CommandReviewer(paths).review(command).only_reads
 
     def write(self, tool: str, path: str, caller: Caller) -> Verdict:
@@ -365,6 +365,11 @@ class CommandLimits:
         caller = Caller(context.session_id, context.turn_id, context.cwd)
         policy = self._approvals.policy(command, caller, cwd, self._jobs.temporary)
         return policy if policy is None or denial is None else lift(policy, denial)
+
+    def only_reads(self, command: str, context: ToolContext) -> bool:
+        """Whether a command is known to change nothing."""
+        caller = Caller(context.session_id, context.turn_id, context.cwd)
+        return self._approvals.only_reads(command, caller)
 
     def is_hidden(self, path: Path, context: ToolContext) -> bool:
         """Whether a file is hidden from the tools."""

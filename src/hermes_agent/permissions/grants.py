@@ -127,6 +127,11 @@ class Grants:
         if answer.choice == "always" and request.may_always:
             self.add(rules)
 
+    def allow_in(self, session_id: str, rules: Iterable[str]) -> None:
+        """Add rules to a session."""
+        with self._lock:
+            self._session_rules.setdefault(session_id, set()).update(rules)
+
     def revoke_in(self, session_id: str, rule: str) -> bool:
         """Remove a rule of a session; whether it was there."""
         with self._lock:

@@ -23,6 +23,9 @@ EVENTS: Final = (
     "Stop",
     "PreCompact",
 )
+# Events whose commands decide whether something happens: one that gives no answer denies.
+DECIDING_EVENTS: Final = frozenset({"UserPromptSubmit", "PreToolUse"})
+STRICT_KEY: Final = "strict"  # of the section in config.yaml: every failure denies
 TIMEOUT_SECONDS: Final = 60.0
 MAX_TIMEOUT_SECONDS: Final = 600.0
 MATCH_ALL: Final = ("", "*")
@@ -56,6 +59,7 @@ class ShellHooks(NamedTuple):
 
     hooks: tuple[ShellHook, ...] = ()
     problems: tuple[str, ...] = ()
+    is_strict: bool = False
 
     def for_event(self, event: str, *names: str) -> list[ShellHook]:
         """The hooks of an event that match one of the names."""
@@ -71,6 +75,8 @@ def parse_hooks(block: JsonObject, source: str, *, is_project: bool = False) -> 
     hooks: list[ShellHook] = []
     problems = []
     for event, value in block.items():
+        if event == STRICT_KEY and not is_project:
+            continue
         if event not in EVENTS:
             problems.append(f"{source}: unsupported event {event!r}")
             continue
@@ -89,7 +95,8 @@ def parse_hooks(block: JsonObject, source: str, *, is_project: bool = False) -> 
                     command = text_in(entry, "command")
                     seconds = _seconds(entry)
                     hooks.append(ShellHook(event, matcher, command, seconds, source, is_project))
-    return ShellHooks(tuple(hooks), tuple(problems))
+    is_strict = not is_project and block.get(STRICT_KEY) not in (None, False)
+    return ShellHooks(tuple(hooks), tuple(problems), is_strict)
 
 
 def parse_project_hooks(file: ProjectFile) -> ShellHooks:
@@ -106,11 +113,13 @@ def combine(parts: Iterable[ShellHooks]) -> ShellHooks:
     """All hooks of several files; a command occurs once for an event and a matcher."""
     found: dict[tuple[str, str, str], ShellHook] = {}
     problems: list[str] = []
+    is_strict = False
     for part in parts:
         problems += part.problems
+        is_strict |= part.is_strict
         for hook in part.hooks:
             found.setdefault((hook.event, hook.matcher, hook.command), hook)
-    return ShellHooks(tuple(found.values()), tuple(problems))
+    return ShellHooks(tuple(found.values()), tuple(problems), is_strict)
 
 
 def _is_pattern(matcher: str) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_agent.project.folders import repository_root
+from hermes_agent.shell_hooks.config import DECIDING_EVENTS
 from hermes_agent.shell_hooks.events import hook_tool, tool_fields
 from hermes_agent.shell_hooks.failures import record_failure
 from hermes_agent.shell_hooks.runner import run_hook
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from hermes_agent.shell_hooks.config import ShellHooks
+    from hermes_agent.shell_hooks.config import ShellHook, ShellHooks
+    from hermes_agent.shell_hooks.runner import HookResult
     from hermes_agent.shell_hooks.transcripts import Transcripts
     from hermes_agent.turn_hooks import HookInvoker
     from hermes_core.json_values import JsonObject
@@ -73,6 +75,7 @@ class HookRunner:
         transcripts: Transcripts,
     ) -> None:
         self.hooks = hooks
+        self.notices: list[str] = []  # for the user, about failures that blocked nothing
         self._cwd = cwd
         self._transcripts = transcripts
         root = str(repository_root(cwd))
@@ -102,13 +105,22 @@ class HookRunner:
         contexts: list[str] = []
         for hook in found:
             result = run_hook(hook, document, self._cwd, self._environment)
-            if result.failure:
-                record_failure(hook, result.failure)
             if result.context:
                 contexts.append(result.context)
-            if result.block:
-                return HookAnswer(result.block, "\n\n".join(contexts))
+            block = result.block or self._failed(hook, result)
+            if block:
+                return HookAnswer(block, "\n\n".join(contexts))
         return HookAnswer("", "\n\n".join(contexts))
+
+    def _failed(self, hook: ShellHook, result: HookResult) -> str:
+        """Record a failure; the reason to block if the hook had to decide, else a notice."""
+        if not result.failure:
+            return ""
+        record_failure(hook, result.failure)
+        if hook.event in DECIDING_EVENTS and (self.hooks.is_strict or not result.has_answered):
+            return f"the hook `{hook.command}`, which must decide this, failed: {result.failure}"
+        self.notices.append(f"The hook `{hook.command}` ({hook.event}) failed: {result.failure}")
+        return ""
 
     def close(self) -> None:
         """Remove the transcripts."""
@@ -136,6 +148,11 @@ class ShellHookInvoker:
         answer = self._runner.run("UserPromptSubmit", session_id, {"prompt": text})
         self._context[session_id] = "\n\n".join(filter(None, [*contexts, answer.context]))
         return answer.block
+
+    def pop_notices(self) -> list[str]:
+        """Remove and return what the user is to know about failed commands."""
+        notices, self._runner.notices = self._runner.notices, []
+        return notices
 
     def __call__(self, name: str, **facts: Any) -> list[Any]:
         """Call the plugins and the commands for a hook; their results."""

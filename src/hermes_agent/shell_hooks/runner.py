@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BLOCK_EXIT_CODE: Final = 2
+SHELL_START_FAILURES: Final = (126, 127)  # exit codes of the shell
+SIGNALLED: Final = 128  # plus the number of the signal
+MAX_SIGNAL: Final = 64
 MAX_OUTPUT_BYTES: Final = 64 * 1024
 READ_BYTES: Final = 8192
 DRAIN_SECONDS: Final = 1.0  # for output of a command that has left a process behind
@@ -41,6 +44,7 @@ class HookResult(NamedTuple):
     block: str = ""
     context: str = ""
     failure: str = ""
+    has_answered: bool = True  # False if it did not start, was killed or took too long
 
 
 def run_hook(
@@ -58,7 +62,7 @@ def run_hook(
             start_new_session=True,
         )
     except OSError as error:
-        return HookResult(failure=f"cannot be started: {error.strerror}")
+        return HookResult(failure=f"cannot be started: {error.strerror}", has_answered=False)
     out, err = _Output(process.stdout), _Output(process.stderr)
     writer = threading.Thread(
         target=_write, args=(process.stdin, json.dumps(event).encode()), daemon=True
@@ -70,7 +74,8 @@ def run_hook(
         process_groups.end([process.pid], GRACE_SECONDS)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_SECONDS)
-        return HookResult(failure=f"did not end within {hook.timeout_seconds:g} s")
+        failure = f"did not end within {hook.timeout_seconds:g} s"
+        return HookResult(failure=failure, has_answered=False)
     finally:
         if process.poll() is None:
             process_groups.send(process.pid, signal.SIGKILL)
@@ -87,7 +92,8 @@ def read_decision(event: str, code: int, out: str, err: str) -> HookResult:
         return HookResult(block=err.strip() or "A hook blocked this.")
     if code != 0:
         detail = (err.strip() or out.strip()).splitlines()[-1:]
-        return HookResult(failure=f"exit code {code}{': ' if detail else ''}{''.join(detail)}")
+        failure = f"exit code {code}{': ' if detail else ''}{''.join(detail)}"
+        return HookResult(failure=failure, has_answered=not _is_without_answer(code))
     document = parse_object(out) if out.lstrip().startswith("{") else None
     if document is None:
         return HookResult(context=out.strip() if event in CONTEXT_EVENTS else "")
@@ -95,6 +101,11 @@ def read_decision(event: str, code: int, out: str, err: str) -> HookResult:
     if event == "Stop" and document.get("continue") is False:
         return HookResult(context=context)  # the turn is to end
     return HookResult(_objection(document), context)
+
+
+def _is_without_answer(code: int) -> bool:
+    """Whether an exit code means that a command did not start, or that a signal ended it."""
+    return code < 0 or code in SHELL_START_FAILURES or SIGNALLED < code <= SIGNALLED + MAX_SIGNAL
 
 
 def _objection(document: JsonObject) -> str:

@@ -38,6 +38,18 @@ class ToolContext(NamedTuple):
     filter_output: Callable[[str, str, int | None], str] = unchanged_output  # of a command
 
 
+def never_only_reads(arguments: JsonObject, context: ToolContext) -> bool:
+    """Of a tool that may change something."""
+    del arguments, context
+    return False
+
+
+def always_reads(arguments: JsonObject, context: ToolContext) -> bool:
+    """Of a tool that changes nothing."""
+    del arguments, context
+    return True
+
+
 class Tool(NamedTuple):
     """Something the agent can do."""
 
@@ -45,7 +57,8 @@ class Tool(NamedTuple):
     description: str
     parameters: JsonObject
     run: Callable[[JsonObject, ToolContext], str]
-    is_parallel: bool = True  # whether several calls may run at the same time
+    # Whether a call is known to change nothing; adjacent calls of this kind run together.
+    only_reads: Callable[[JsonObject, ToolContext], bool] = never_only_reads
     is_offered: Callable[[], bool] | None = None  # whether the model sees it now; None: always
 
     def schema(self) -> ToolSchema:

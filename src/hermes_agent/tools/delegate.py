@@ -63,7 +63,6 @@ class TaskDelegation:
             "here, and answer with a report.",
             schema("tasks", tasks=parameter("array", items=item)),
             reporting_errors(self._run),
-            is_parallel=False,
         )
 
     def _run(self, arguments: JsonObject, context: ToolContext) -> str:

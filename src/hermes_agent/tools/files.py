@@ -18,7 +18,7 @@ from hermes_agent.tools.arguments import (
     schema,
     text,
 )
-from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.base import Tool, always_reads, success
 from hermes_core.atomic_files import sync_folder
 
 if TYPE_CHECKING:
@@ -196,13 +196,13 @@ def file_tools(limits: LimitsFiles, media: MediaStore) -> list[Tool]:
                 limit=parameter("integer", "lines, default 500"),
             ),
             reporting_errors(lambda arguments, context: _read(limits, media, arguments, context)),
+            always_reads,
         ),
         Tool(
             "write_file",
             "Create a file or replace its content; creates missing folders.",
             schema("path content", path=parameter("string"), content=parameter("string")),
             reporting_errors(lambda arguments, context: _write(limits, arguments, context)),
-            is_parallel=False,
         ),
     ]
 

@@ -16,7 +16,6 @@ import subprocess
 import threading
 import time
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.sandbox.git_guard import GitGuard
@@ -32,6 +31,7 @@ from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from hermes_agent.sandbox.policy import SandboxPolicy
 
@@ -259,13 +259,13 @@ class Jobs:
         return job
 
     def start_reader(
-        self, command: Sequence[str], policy: SandboxPolicy | None
+        self, command: Sequence[str], cwd: Path, policy: SandboxPolicy | None
     ) -> subprocess.Popen[bytes]:
         """Start a program of a tool in a process group of its own; the caller ends it."""
         return start_limited(
             ProgramLaunch(
                 command=command,
-                cwd=Path("/"),
+                cwd=cwd,
                 policy=policy,
                 environment=os.environ if self._environment is None else self._environment,
                 options={

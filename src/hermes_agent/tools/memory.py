@@ -15,7 +15,7 @@ from hermes_agent.tools.arguments import (
     schema,
     text,
 )
-from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.base import Tool, always_reads, success
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
@@ -51,7 +51,6 @@ def memory_tool(files: MemoryFiles) -> Tool:
             old=parameter("string", "piece of the entry to replace or remove"),
         ),
         reporting_errors(lambda arguments, _context: _memory(files, arguments)),
-        is_parallel=False,
     )
 
 
@@ -103,6 +102,7 @@ def session_search_tool(history: SearchesHistory) -> Tool:
         reporting_errors(
             lambda arguments, context: _session_search(history, arguments, context.session_id)
         ),
+        always_reads,
     )
 
 

@@ -43,7 +43,6 @@ def patch_tool(limits: LimitsFiles) -> Tool:
             replace_all=parameter("boolean"),
         ),
         reporting_errors(lambda arguments, context: _patch(limits, arguments, context)),
-        is_parallel=False,
     )
 
 

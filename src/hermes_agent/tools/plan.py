@@ -51,7 +51,6 @@ def plan_tool(approvals: Approvals) -> Tool:
         "Show the user your plan and ask whether to start.",
         schema("plan", plan=parameter("string", "steps, in Markdown")),
         reporting_errors(run),
-        is_parallel=False,
         is_offered=lambda: approvals.mode == "plan",
     )
 

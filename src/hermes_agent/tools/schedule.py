@@ -61,7 +61,6 @@ def schedule_tool(jobs: SchedulesJobs) -> Tool:
             number=parameter("integer", "to remove"),
         ),
         reporting_errors(lambda arguments, _context: _run(jobs, arguments)),
-        is_parallel=False,
     )
 
 

@@ -7,15 +7,15 @@ symbolic link that changes during the search does not lead it to a hidden file.
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 import os
+import re
 import signal
 import stat
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools import files, process_groups, real_paths
@@ -29,7 +29,7 @@ from hermes_agent.tools.arguments import (
     schema,
     text,
 )
-from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.base import Tool, always_reads, success
 from hermes_agent.tools.bounded_regex import BoundedPattern
 from hermes_core.system_programs import system_program
 
@@ -88,6 +88,7 @@ def search_tool(jobs: Jobs, limits: LimitsCommands) -> Tool:
             limit=parameter("integer", "default 50"),
         ),
         reporting_errors(lambda arguments, context: _search(jobs, limits, arguments, context)),
+        always_reads,
     )
 
 
@@ -116,7 +117,8 @@ def _search(jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: 
         lines = _by_python(query, is_visible)
     else:
         lines = _by_ripgrep([program, *_ripgrep_options(query)], query, jobs, policy)
-    visible = (match.line for match in lines if is_visible(match.file))
+    is_named = _glob_filter(query, "" if query.is_content else query.glob)
+    visible = (match.line for match in lines if is_named(match.file) and is_visible(match.file))
     results = [_short(line, context.cwd) for line in itertools.islice(visible, limit + 1)]
     lines.close()  # type: ignore[attr-defined]
     facts: dict[str, JsonData] = {"matches": results[:limit], "count": min(len(results), limit)}
@@ -156,9 +158,8 @@ def _can_list(policy: SandboxPolicy | None, path: Path) -> bool:
 
 def _ripgrep_options(query: FileQuery) -> list[str]:
     options = ["--color=never", "--no-messages", "--no-config", "--sort=path"]
-    if query.glob:
-        options += ["--glob", query.glob]
     if query.is_content:
+        options += ["--glob", query.glob] if query.glob else []
         options += ["--line-number", "--no-heading", "--with-filename", "--null"]
         options += ["--max-columns=1000"]
         options += ["--max-columns-preview", "-e", query.pattern]
@@ -170,7 +171,9 @@ def _ripgrep_options(query: FileQuery) -> list[str]:
 def _by_ripgrep(
     command: list[str], query: FileQuery, jobs: Jobs, policy: SandboxPolicy | None
 ) -> Iterator[FileMatch]:
-    process = jobs.start_reader(command, policy)
+    # ripgrep's globs count from its working folder.
+    folder = query.path if query.path.is_dir() else Path("/")
+    process = jobs.start_reader(command, folder, policy)
 
     def kill() -> None:
         process_groups.send(process.pid, signal.SIGKILL)
@@ -198,16 +201,15 @@ def _parsed(line: str) -> FileMatch:
 
 
 def _by_python(query: FileQuery, is_visible: Callable[[Path], bool]) -> Iterator[FileMatch]:
+    named = filter(
+        _glob_filter(query, query.glob if query.is_content else query.pattern), _files(query)
+    )
     if not query.is_content:
-        wanted = query.pattern if query.pattern.startswith("*") else f"*{query.pattern}"
-        for file in _files(query):
-            if fnmatch.fnmatch(file.name, query.pattern) or fnmatch.fnmatch(str(file), wanted):
-                yield FileMatch(file, str(file))
+        yield from (FileMatch(file, str(file)) for file in named)
         return
     with _compile(query) as pattern:
-        for file in _files(query):
-            if not query.glob or _matches_glob(file, query):
-                yield from _matches(file, pattern, query, is_visible)
+        for file in named:
+            yield from _matches(file, pattern, query, is_visible)
 
 
 def _compile(query: FileQuery) -> LinearPattern | BoundedPattern:
@@ -252,10 +254,50 @@ def _reason(error: Exception) -> str:
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
-def _matches_glob(file: Path, query: FileQuery) -> bool:
-    if "/" not in query.glob:
-        return fnmatch.fnmatch(file.name, query.glob)
-    return fnmatch.fnmatch(str(file.relative_to(query.path)), query.glob.replace("**/", "*"))
+def _glob_filter(query: FileQuery, glob: str) -> Callable[[Path], bool]:
+    """Whether files match a glob as ripgrep reads it; a file that is searched itself does.
+
+    A glob with `/` counts from the searched folder, another one matches names in any folder.
+    """
+    is_negative = glob.startswith("!")
+    wanted = glob.removeprefix("!")
+    if not wanted or query.path.is_file():
+        return lambda _file: True
+    if "/" not in wanted:
+        wanted = f"**/{wanted}"
+    try:
+        pattern = re.compile(_glob_expression(wanted.removeprefix("/")))
+    except re.error as error:
+        raise ToolError(f"{glob!r} is not a valid glob: {error}.") from None
+
+    def matches(file: Path) -> bool:
+        is_match = pattern.fullmatch(str(file.relative_to(query.path))) is not None
+        return is_match is not is_negative
+
+    return matches
+
+
+GLOB_PARTS: Final = {
+    "**/": r"(?:.*/)?", "/**": r"/.*", "**": r".*", "*": r"[^/]*", "?": r"[^/]",
+    "{": "(?:", "}": ")", ",": "|",
+}  # fmt: skip
+
+
+def _glob_expression(glob: str) -> str:
+    """A glob as a regular expression for a whole path."""
+    pieces = re.findall(r"(?s)\*\*/|/\*\*$|\*\*|\[[!^]?\]?[^]/]*\]|\\.|.", glob)
+    depth, parts = 0, []
+    for piece in pieces:
+        depth += (piece == "{") - (piece == "}")
+        if piece == "," and not depth:
+            parts.append(",")
+        elif len(piece) > 1 and piece.startswith("["):
+            is_negative, characters = piece[1] in "!^", piece[1:-1].lstrip("!^")
+            escaped = re.sub(r"[\[\]\\^&|~]", r"\\\g<0>", characters)
+            parts.append(f"[{'^' if is_negative else ''}{escaped}]")
+        else:
+            parts.append(GLOB_PARTS.get(piece) or re.escape(piece[-1]))
+    return "(?s)" + "".join(parts)
 
 
 def _files(query: FileQuery) -> Iterator[Path]:

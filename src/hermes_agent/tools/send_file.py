@@ -58,5 +58,4 @@ def send_file_tool(limits: LimitsFiles, send: SendsFiles) -> Tool:
         "Send a file, image or audio file to the user in this chat.",
         schema("path", path=parameter("string"), caption=parameter("string")),
         reporting_errors(run),
-        is_parallel=False,
     )

@@ -53,6 +53,9 @@ class LimitsCommands(Protocol):
     def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
         """Whether a person allows what the sandbox denied."""
 
+    def only_reads(self, command: str, context: ToolContext) -> bool:
+        """Whether a command is known to change nothing."""
+
     def is_hidden(self, path: Path, context: ToolContext) -> bool:
         """Whether a file is hidden from the tools."""
 
@@ -77,6 +80,7 @@ def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
             reporting_errors(
                 lambda arguments, context: _terminal(jobs, limits, arguments, context)
             ),
+            lambda arguments, context: _only_reads(limits, arguments, context),
         ),
         Tool(
             "process",
@@ -90,6 +94,11 @@ def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
             reporting_errors(lambda arguments, context: _process(jobs, arguments, context)),
         ),
     ]
+
+
+def _only_reads(limits: LimitsCommands, arguments: JsonObject, context: ToolContext) -> bool:
+    command = arguments.get("command")
+    return isinstance(command, str) and limits.only_reads(command, context)
 
 
 def _terminal(

@@ -48,7 +48,6 @@ def todo_tool() -> Tool:
         "'[x] done', '[>] now', '[ ] later'.",
         schema("items", items=parameter("array", items={"type": "string"})),
         reporting_errors(_set_items),
-        is_parallel=False,
     )
 
 

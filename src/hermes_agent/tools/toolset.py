@@ -37,7 +37,6 @@ def clarify_tool() -> Tool:
             choices=parameter("array", items={"type": "string"}),
         ),
         reporting_errors(_clarify),
-        is_parallel=False,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hermes_agent.shell_hooks.config import EVENTS, STRICT_KEY
+from hermes_agent.shell_hooks.config import SECTION as HOOKS_SECTION
 from hermes_conversation.original_home.access import ADMINS_KEY, LIST_KEYS
 from hermes_conversation.original_home.home import CONFIG_NAME, MODEL_SECTION
 from hermes_conversation.original_home.items import ItemState, MoveItem
@@ -15,7 +17,7 @@ from hermes_core.errors import ConfigError
 from hermes_core.json_values import JsonObject, JsonValue, object_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from hermes_conversation.original_home.items import MoveContext
 
@@ -45,6 +47,11 @@ OTHER_KEYS: Final = {
     **dict.fromkeys(TOKENS, frozenset({*LIST_KEYS, ADMINS_KEY})),
 }
 SECRET_KEYS: Final = frozenset({"token", "api_key"})
+HOOK_KIND: Final = "hook"
+HOOKS_REFUSED: Final = (
+    "shell hooks of hermes-agent do not run here, so they block nothing; write them as PreToolUse "
+    "or UserPromptSubmit hooks (docs/reference/hooks.md)"
+)
 NO_EQUIVALENT: Final = "no such setting here"
 REASONS: Final = {
     "agent": "turns are limited by time and budget here (agent.idle_seconds, agent.turn_seconds)",
@@ -54,7 +61,6 @@ REASONS: Final = {
     "compression": "older messages are summarized when the context window is full; not adjustable",
     "delegation": "sub-agents are not adjustable here",
     "display": "the display has settings of its own: hermes config list",
-    "hooks": "shell hooks are not available here; write a plugin",
     "memory": "memory files are limited as in hermes-agent; only memory.review_turns is adjustable",
     "plugins": "plugins run code: enable each one with hermes plugins enable NAME",
     "quick_commands": "not available here; a plugin can add commands",
@@ -77,7 +83,9 @@ def plan_settings(context: MoveContext) -> Iterator[MoveItem]:
     for theirs, ours in _pairs(written):
         yield _item(context, theirs, ours, written[theirs])
     for name in BLOCKS:
-        if object_in(home.config, name):
+        if name == HOOKS_SECTION:
+            yield from _hooks(context)
+        elif object_in(home.config, name):
             yield _block(context, name)
     yield from _not_taken(written)
 
@@ -121,11 +129,12 @@ def _item(context: MoveContext, theirs: str, ours: str, value: JsonValue) -> Mov
     return MoveItem(KIND, theirs, ItemState.TAKE, f"as {ours} = {wanted}", save)
 
 
-def _block(context: MoveContext, name: str) -> MoveItem:
+def _block(context: MoveContext, name: str, without: Collection[str] = ()) -> MoveItem:
     """A section whose names the user has chosen; it is copied if it is missing here."""
     if context.home.is_in_place:
         return MoveItem(KIND, name, ItemState.HERE, READ_AS_IT_IS)
-    block = _without_secrets(object_in(context.home.config, name))
+    written = object_in(context.home.config, name)
+    block = _without_secrets({key: value for key, value in written.items() if key not in without})
     here = context.config.block(name)
     if here == block:
         return MoveItem(KIND, name, ItemState.HERE, "the same here")
@@ -137,6 +146,17 @@ def _block(context: MoveContext, name: str) -> MoveItem:
         context.config.add_block(name, block)
 
     return MoveItem(KIND, name, ItemState.TAKE, f"section with {', '.join(block)}", save)
+
+
+def _hooks(context: MoveContext) -> Iterator[MoveItem]:
+    """The shell hooks; those with the events of hermes-agent do not run here."""
+    written = object_in(context.home.config, HOOKS_SECTION)
+    refused = [name for name in written if name not in (*EVENTS, STRICT_KEY)]
+    if refused:
+        names = ", ".join(refused)
+        yield MoveItem(HOOK_KIND, names, ItemState.SKIP, HOOKS_REFUSED)
+    if len(refused) < len(written):
+        yield _block(context, HOOKS_SECTION, without=refused)
 
 
 def _without_secrets(block: JsonObject) -> JsonObject:

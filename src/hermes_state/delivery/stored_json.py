@@ -48,6 +48,7 @@ class MessagePayload(TypedDict):
     instructions: NotRequired[str]  # of an API client, for the conversation
     continues: NotRequired[tuple[str, int] | None]  # a conversation and its last message
     channel_context: NotRequired[str | None]  # earlier messages of the chat
+    undecided: NotRequired[str]  # why no plugin has decided yet whether it may be handled
 
 
 class ReplyTarget(TypedDict):

@@ -124,7 +124,11 @@ def _switch(
     """Switch to another conversation; the old one is closed if idle and without clients."""
     if session_id == live.conversation.session_id:
         return peer.hub.attach(live, peer)
-    opened = open_session(peer, _options_of(live, session_id))
+    other = peer.hub.live_of(session_id) if session_id else None
+    if other is None:
+        opened = open_session(peer, _options_of(live, session_id))
+    else:  # it keeps its own options
+        opened = peer.hub.attach(other, peer)
     new_id = opened.stored_session_id
     peer.hub.replace(live, peer, reason, new_id, ends_old=ends_old)
     return opened

@@ -22,6 +22,9 @@ class NoLimits:
     def may_exceed(self, *_args):
         return False
 
+    def only_reads(self, *_args):
+        return False
+
     def is_hidden(self, *_args):
         return False
 

@@ -40,6 +40,40 @@ def test_a_glob_narrows_the_files(tree):
     assert tree("search_files", pattern="find_me", glob="*.py")["count"] == 1
 
 
+@pytest.mark.parametrize(
+    ("glob", "path", "found"),
+    [
+        ("src/**/*.py", ".", ["src/a.py", "src/pkg/c.py"]),
+        ("src/*.py", ".", ["src/a.py"]),
+        ("pkg/*.py", "src", ["src/pkg/c.py"]),
+        ("src/pkg/*", ".", ["src/pkg/c.py"]),
+        ("**/*.py", ".", ["src/a.py", "src/pkg/c.py"]),
+        ("**/pkg/**", ".", ["src/pkg/c.py"]),
+        ("*.{py,txt}", "src", ["src/a.py", "src/b.txt", "src/pkg/c.py"]),
+        ("/src/*.py", ".", ["src/a.py"]),
+        ("src/[a-b].*", ".", ["src/a.py", "src/b.txt"]),
+        ("src/[!b-z].*", ".", ["src/a.py"]),
+        ("src/?.py", ".", ["src/a.py"]),
+        ("!pkg/**", "src", ["src/a.py", "src/b.txt"]),
+        ("pkg/*.py", ".", []),
+        ("src", ".", []),
+    ],
+)
+@pytest.mark.parametrize("mode", ["content", "files"])
+def test_a_glob_with_a_folder_counts_from_the_searched_folder(tree, mode, glob, path, found):
+    (tree.cwd / "src" / "pkg").mkdir()
+    (tree.cwd / "src" / "pkg" / "c.py").write_text("def find_me(): pass\n")
+    pattern = {"pattern": "find_me", "glob": glob} if mode == "content" else {"pattern": glob}
+    result = tree("search_files", path=path, mode=mode, **pattern)
+    assert [match.partition(":")[0] for match in result["matches"]] == found
+
+
+def test_names_and_a_glob_both_apply(tree):
+    (tree.cwd / "a.py").write_text("")
+    result = tree("search_files", pattern="*.py", glob="src/**", mode="files")
+    assert result["matches"] == ["src/a.py"]
+
+
 def test_files_are_found_by_name(tree):
     assert tree("search_files", pattern="*.py", mode="files")["matches"] == ["src/a.py"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import Refuse, RiskFinding
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool
+from hermes_agent.tools.base import Tool, always_reads
 from hermes_agent.tools.web.addresses import matches_host, parse_url
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def fetch_tool(limits: WebLimits) -> Tool:
         "Read a web page or text file by URL.",
         schema("url", url=parameter("string"), offset=parameter("integer")),
         reporting_errors(lambda arguments, context: _fetch(arguments, context, limits)),
+        always_reads,
     )
 
 
@@ -103,6 +104,7 @@ def search_tool(service: SearchService) -> Tool:
         "Search the web; returns titles, URLs and excerpts.",
         schema("query", query=parameter("string"), limit=parameter("integer")),
         reporting_errors(lambda arguments, _context: _search(arguments, service)),
+        always_reads,
     )
 
 

@@ -70,7 +70,7 @@ ACTIONS: Final = (
         "list messages and updates that could not be handled",
         "quarantine",
         "quarantine",
-        ("quarantine", "quarantine 42", "quarantine 42 --delete", "quarantine --json"),
+        ("quarantine", "quarantine 42", "quarantine 42 --retry", "quarantine 42 --delete"),
         has_json=True,
     ),
     GatewayAction(
@@ -227,6 +227,7 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
             help="message number (shows its content)",
         )
         parser.add_argument("--delete", action="store_true", help="delete the message")
+        parser.add_argument("--retry", action="store_true", help="let it be handled again")
     elif name == "handoff":
         parser.add_argument("session", metavar="SESSION", help="session ID, title or `last`")
         parser.add_argument("platform", metavar="PLATFORM", help="target platform")

@@ -25,13 +25,13 @@ COLUMNS: Final = (
 
 
 def quarantine(arguments: argparse.Namespace, out: CommandOutput) -> int:
-    """List the messages, or show or delete one."""
-    if arguments.delete and arguments.message is None:
-        raise UsageError("--delete requires a message number.")
+    """List the messages, or show, retry or delete one."""
+    if (arguments.delete or arguments.retry) and arguments.message is None:
+        raise UsageError("--delete and --retry require a message number.")
     if not history.exists():
         failed: list[FailedMessage] = []
-    elif arguments.delete:
-        return _delete(arguments.message, out)
+    elif arguments.delete or arguments.retry:
+        return (_delete if arguments.delete else _retry)(arguments.message, out)
     else:
         with history.open_for_reading() as db:
             failed = db.inbox.failed()
@@ -68,6 +68,15 @@ def _list(failed: list[FailedMessage], out: CommandOutput) -> None:
 def _show(message: FailedMessage, out: CommandOutput) -> None:
     out.text(f"{message.platform}, {human_format.local(message.received_at)}: {message.error}")
     out.text(message.content)
+
+
+def _retry(number: int, out: CommandOutput) -> int:
+    with history.open_for_writing() as db:
+        is_waiting = db.inbox.retry_failed(number)
+    if not is_waiting:
+        raise UsageError(f"No message {number} in the quarantine that can be handled again.")
+    out.text(f"Message {number} waits again; the gateway handles it.")
+    return 0
 
 
 def _delete(number: int, out: CommandOutput) -> int:

@@ -30,7 +30,7 @@ from hermes_conversation.original_home.records import (
     plan_profiles,
 )
 from hermes_conversation.original_home.secrets import plan_secrets
-from hermes_conversation.original_home.settings import plan_settings
+from hermes_conversation.original_home.settings import HOOK_KIND, plan_settings
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
@@ -244,6 +244,9 @@ def _finish(items: list[MoveItem], out: CommandOutput, *, is_json: bool, is_dry_
 
 def _print_result(items: list[MoveItem], out: CommandOutput) -> None:
     print_items(items, out)
+    for item in items:
+        if item.kind == HOOK_KIND:
+            out.error(f"Hooks not imported ({item.name}): {item.detail}.")
     taken = sum(item.state is ItemState.TAKEN for item in items)
     if taken:
         out.text(f"Imported {human_format.plural(taken, 'item')}.")

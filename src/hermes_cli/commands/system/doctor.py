@@ -86,6 +86,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.fix and history_exists() and not check_disk():
         fix(out)
     checks: list[Check] = [check_python(), *check_config(), *check_disk(), check_sandbox()]
+    checks += check_hooks()
     checks += check_checkpoints()
     checks += check_readiness()
     checks += check_command_analysis()
@@ -146,6 +147,17 @@ def _unused_settings(names: list[str]) -> CheckResult:
     )
     detail = f"{len(names)} unknown, in the sections {shown}"
     return CheckResult("settings", "warning", detail, advice)
+
+
+def check_hooks() -> list[CheckResult]:
+    """Report shell hooks in config.yaml that never run, e.g. those of hermes-agent."""
+    from hermes_conversation.shell_hooks import load_hooks  # noqa: PLC0415 - only for this check
+
+    advice = "They block nothing. Write them as in docs/reference/hooks.md"
+    return [
+        CheckResult("hooks", "failed", problem, advice)
+        for problem in load_hooks(ConfigFile.of_home(), None).problems
+    ]
 
 
 def check_disk() -> list[CheckResult]:

@@ -60,6 +60,16 @@ INTERFACES_SETTINGS: Final = (
     ),
     Setting("plugins.enabled", "list", (), "Plugins to load.", only_by_hand=True),
     Setting(
+        "plugins.decision_seconds",
+        "int",
+        30,
+        "Time limit for a plugin that decides on a tool call or a chat message, in seconds. "
+        "A plugin that exceeds it denies.",
+        minimum=1,
+        maximum=3600,
+        only_by_hand=True,
+    ),
+    Setting(
         "plugins.disabled",
         "list",
         (),
