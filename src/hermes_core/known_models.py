@@ -44,7 +44,7 @@ class KnownModel(NamedTuple):
     version: str  # of the table
 
 
-class TokenCounts(Protocol):
+class CountsTokens(Protocol):
     """Tokens of requests: input without what a cache served, output with reasoning."""
 
     @property
@@ -66,7 +66,7 @@ class PricedTokens(NamedTuple):
     output: int
 
 
-def price(tokens: TokenCounts, model: KnownModel) -> float | None:
+def price(tokens: CountsTokens, model: KnownModel) -> float | None:
     """The price in dollars; cached tokens default to the input price."""
     if model.input is None or model.output is None:
         return None

@@ -126,7 +126,7 @@ def _skip_own(words: list[str], wrapper: Wrapper) -> None:
         elif word.startswith("-") and len(word) > 1:
             takes = len(word) == 2 and word[1] in wrapper.with_value
             del words[: 2 if takes else 1]
-        elif re.match(r"[A-Za-z_]\w*=", word):
+        elif word == "!" or re.match(r"[A-Za-z_]\w*=", word):  # `time ! command` negates it
             del words[0]
         elif positionals:
             positionals -= 1

@@ -292,6 +292,8 @@ def _is_sound_text(node: Node) -> bool:
     if node.type == "heredoc_body" and not _is_literal(node):
         parts = _own_texts(node, "heredoc_content")
         return not any(re.search(r"(?<!\\)\$[({\[]", part) for part in parts)
+    if node.type == "subshell" and text.startswith("(("):
+        return False  # arithmetic for bash
     if node.type == "command_substitution" and text.startswith("`"):
         return not re.search(r"[`\\]", text[1:-1])
     return node.type != "file_redirect" or "\\" not in text
