@@ -44,7 +44,7 @@ FAULTS: Final = (
     Fault("hermes_state/portable/store_copy.py", "        return source == target\n", "        return True\n", "state/test_store_copy.py"),
     Fault("hermes_state/upkeep/crash_recovery.py", "    if process_id not in process_identity.dead_processes(tx, current, tx.clock):", "    if True:", "state/test_crash_sweep.py"),
     Fault("hermes_state/delivery/leases.py", "        if _is_held(tx, row, current, tx.clock):", "        if False:", "state/test_leases.py"),
-    Fault("hermes_state/upkeep/crash_recovery.py", "[*owned, *in_turn, *recovered]", "[*owned]", "state/test_boundary_events.py"),
+    Fault("hermes_state/upkeep/crash_recovery.py", "[*joined, *in_turn, *recovered]", "[*joined]", "state/test_boundary_events.py"),
     Fault("hermes_state/messages/append.py", "    if not tx.execute(sql, values).rowcount:", "    if tx.execute(sql, values) is None:", "state/test_boundary_events.py"),
     Fault("hermes_state/sessions/trash.py", "        tx.execute(CUT_ROUTES, (session_id,))\n", "        pass\n", "state/test_boundary_events.py"),
     Fault("hermes_state/delivery/inbox.py", "    if not tx.execute(SETTLE, row).rowcount:", "    if tx.execute(SETTLE, row) is None:", "state/test_inbox_outbox.py"),

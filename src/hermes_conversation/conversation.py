@@ -455,12 +455,18 @@ class Conversation:
 
     def undo(self, exchanges: int = 1) -> int:
         """Undo the last exchanges; return the number of rows."""
+        self._require()
+        if not self.db.edits.prompt_ids(self.session_id):
+            return 0
         self._require_open()
         self.agent.history_was_changed()
         return len(self.db.edits.undo(self.session_id, exchanges))
 
     def redo(self) -> int:
         """Restore what the last undo removed; return the number of rows."""
+        self._require()
+        if not self.db.edits.can_redo(self.session_id):
+            return 0
         self._require_open()
         self.agent.history_was_changed()
         return len(self.db.edits.redo(self.session_id))
@@ -516,11 +522,14 @@ class Conversation:
 
     def compress(self, focus: str = "") -> CompactionResult:
         """Summarize older messages to free up context."""
-        self._require_open()
+        self._require()
+        self._continue_imported()
         self.agent.history_was_changed()
         result = self.agent.compress(focus)
         if isinstance(result, Failed):
             raise UsageError(str(result))
+        if result.summary:
+            self._require_open()
         return result
 
     def title(self, text: str) -> str:

@@ -393,8 +393,8 @@ def _leave_and_come_back(screen: Screen, folder: Path) -> None:
     terminal.press("C-d")
     terminal.wait_for_end()
     usage = _output(terminal, "usage")
-    assert re.search(r"day +conversations +input +output +from cache +cost", usage)
-    assert re.search(r"total +1 +[\d,]+ +[\d,]+ +0 +\$0\.00", usage)
+    assert re.search(r"day +conversations +input +output +from cache +to cache +cost", usage)
+    assert re.search(r"total +1 +[\d,]+ +[\d,]+ +0 +0 +\$0\.00", usage)
     listed = _output(terminal, "sessions", "list")
     assert re.search(r"just now +tui +\d+ +what does watering.py do\?", listed)
 

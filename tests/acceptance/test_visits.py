@@ -245,3 +245,32 @@ def test_a_visitor_that_writes_ends_the_conversation_once(
     with SessionDB() as db:
         kinds = [event.kind for event in reversed(db.boundaries.recent("undone"))]
     assert kinds == ["shutdown", "resume", "shutdown"]
+
+
+def test_commands_that_change_nothing_write_nothing(hermes_home: Path, visited: list[str]) -> None:
+    imported = next(name for name in visited if name.startswith("claude-code-"))
+    before = rows(hermes_home)
+    for session_id in (imported, "compacted", "open"):
+        client = DaemonClient()
+        client.open("session.resume", session_id=session_id)
+        assert client.call("session.redo")["restored"] == 0
+        client.call("session.close")
+        client.close()
+    assert rows(hermes_home) == before
+
+
+def test_a_message_continues_what_was_shown_not_another_copy(
+    hermes_home: Path, visited: list[str]
+) -> None:
+    imported = next(name for name in visited if name.startswith("claude-code-"))
+    client = DaemonClient()
+    client.open("session.resume", session_id=imported)
+    client.call("session.undo")  # in a copy of its own
+    client.call("session.close")
+    client.live = ""
+    client.open("session.resume", session_id=imported)
+    client.call("prompt.submit", text="and now?")
+    client.wait_for("message.complete")
+    history = [message["content"] for message in client.call("session.history")["messages"]]
+    client.close()
+    assert history[:3] == ["imported", "Yes.", "and now?"]

@@ -166,3 +166,27 @@ def test_undo_takes_what_there_is(compacted: str) -> None:
         result = client.call("command.dispatch", name="undo", arg="20")
         client.close()
     assert result["output"] == "Undid 6 messages. /redo restores them."
+
+
+def test_a_branch_before_a_kept_prompt_ends_before_it(compacted: str) -> None:
+    with configured_models() as configure, stopping_daemon():
+        configure("[]")
+        client = DaemonClient()
+        client.open("session.resume", session_id=compacted)
+        last = client.call("session.prompts")["prompts"][-1]["message_id"]
+        branch = client.call("session.branch", message_id=last, stay=True)["stored_session_id"]
+        client.close()
+    with SessionDB() as db:
+        shown = [row.content for row in db.messages.shown(branch)]
+        context = [message["content"] for message in db.get_messages_as_conversation(branch)]
+    assert shown == [*ALL[:-2], "What was said."]
+    assert context == ["What was said.", *ALL[4:-2]]
+
+
+def test_a_branch_before_a_summarized_prompt_has_the_context_of_then(compacted: str) -> None:
+    with SessionDB() as db:
+        second = db.messages.rows(compacted, include_inactive=True)[2]
+        assert second.content == "question 1 walrus"
+        branch = db.edits.branch(compacted, through_message_id=second.id - 1)
+        context = [message["content"] for message in db.get_messages_as_conversation(branch)]
+    assert context == ALL[:2]

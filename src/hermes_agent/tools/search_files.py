@@ -101,6 +101,9 @@ def _search(jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: 
         context.cancel,
         time.monotonic() + MAX_SEARCH_SECONDS,
     )
+    query = query._replace(glob=_from_folder(query.glob, query.path))
+    if not query.is_content:
+        query = query._replace(pattern=_from_folder(query.pattern, query.path))
     limit = number(arguments, "limit", 50, 1, 500)
     if not query.path.exists():
         raise ToolError(f"{query.path} does not exist.")
@@ -147,6 +150,16 @@ def _reading_policy(policy: SandboxPolicy | None, path: Path) -> SandboxPolicy |
         has_local_sockets=False,
         is_limited=True,
     )
+
+
+def _from_folder(glob: str, folder: Path) -> str:
+    """A glob that counts from the searched folder: without `./` and without the folder's path."""
+    sign, wanted = ("!", glob[1:]) if glob.startswith("!") else ("", glob)
+    inside = wanted.removeprefix(f"{folder}/")
+    if inside != wanted:
+        return f"{sign}/{inside}"
+    inside = wanted.removeprefix("./")
+    return glob if inside == wanted else f"{sign}/{inside}"
 
 
 def _can_list(policy: SandboxPolicy | None, path: Path) -> bool:

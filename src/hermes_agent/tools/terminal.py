@@ -98,7 +98,10 @@ def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
 
 def _only_reads(limits: LimitsCommands, arguments: JsonObject, context: ToolContext) -> bool:
     command = arguments.get("command")
-    return isinstance(command, str) and limits.only_reads(command, context)
+    try:
+        return isinstance(command, str) and limits.only_reads(command, context)
+    except OSError:  # a path that cannot be looked up; the review of the call reports it
+        return False
 
 
 def _terminal(

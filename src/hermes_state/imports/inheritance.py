@@ -45,14 +45,6 @@ HAS_SUMMARY = """
     SELECT 1 FROM messages m JOIN hermes_copy c ON c.message_id = m.id
     WHERE m.session_id = ? AND c.origin_id = 0 AND m.role = 'user' LIMIT 1
 """
-LAST_SUMMARY = """
-    SELECT max(m.id) FROM messages m JOIN hermes_copy c ON c.message_id = m.id
-    WHERE m.session_id = ? AND m.id > ? AND c.origin_id = 0 AND m.role = 'user'
-"""
-UNCOMPACT = """
-    UPDATE messages SET active = 1, compacted = 0
-    WHERE session_id = ? AND id > ? AND id >= ? AND compacted = 1
-"""
 COMPACT = "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND id > ?"
 MOVE_UID = "UPDATE hermes_message SET message_id = ? WHERE uid = ?"
 MOVE_COPY = "UPDATE hermes_copy SET message_id = ? WHERE message_id = ?"
@@ -73,19 +65,7 @@ def inherit(tx: Tx, agent: str, session_id: str, history: InheritedHistory) -> i
         save_json(tx, session_id, INHERITED_NAME, list(history))
     if parent is None or last is None:
         return 0
-    return _copy(tx, parent, session_id, last)
-
-
-def _copy(tx: Tx, parent: str, session_id: str, last: int) -> int:
-    """Copy rows to a fork, with the states they had when it began; returns their number.
-
-    A later compaction of the origin does not change the fork.
-    """
-    newest = tx.value(edits.LAST_ROW, (session_id,))
-    count = edits.copy_rows(tx, parent, session_id, last)
-    summary = tx.value(LAST_SUMMARY, (session_id, newest)) or 0
-    tx.execute(UNCOMPACT, (session_id, newest, summary))
-    return count
+    return edits.copy_rows(tx, parent, session_id, last)
 
 
 def _origin(tx: Reader, agent: str, history: InheritedHistory) -> tuple[str | None, int | None]:
@@ -140,7 +120,7 @@ def _complete(tx: Tx, session_id: str, agent: str, text: str) -> bool:
     own = [(row_id, bytes(uid)) for row_id, uid in tx.rows(OWN_ROWS, (session_id,))]
     is_compacted = tx.value(HAS_SUMMARY, (session_id,)) is not None
     newest = tx.value(edits.LAST_ROW, (session_id,))
-    _copy(tx, parent, session_id, last)
+    edits.copy_rows(tx, parent, session_id, last)
     for row_id in before:  # copies of a part of the history, at first
         tx.execute(DELETE_COPY, (row_id,))
         tx.execute(DELETE_ROW, (row_id,))

@@ -41,18 +41,6 @@ HAS_PENDING = """
     SELECT 1 FROM hermes_session_extra WHERE name IN ('kept.parent', 'kept.inherited')
         OR (name >= 'kept.origin.' AND name < 'kept.origin/') LIMIT 1
 """
-UNUSED_BRANCH = """
-    SELECT s.id FROM sessions s WHERE s.parent_session_id = ? AND s.source = ?
-        AND NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = s.id)
-        AND NOT EXISTS (
-            SELECT 1 FROM messages m WHERE m.session_id = s.id AND NOT EXISTS (
-                SELECT 1 FROM hermes_copy c WHERE c.message_id = m.id))
-        AND (SELECT coalesce(sum(1 + length(m.content)), 0) FROM messages m
-                WHERE m.session_id = s.id)
-            = (SELECT coalesce(sum(1 + length(m.content)), 0) FROM messages m
-                WHERE m.session_id = s.parent_session_id)
-    ORDER BY s.started_at DESC LIMIT 1
-"""
 HAS_TABLE: Final = "hermes_imported_session"
 ORIGINAL_AGENT: Final = "hermes-agent"
 
@@ -161,16 +149,13 @@ class ImportRepository(Repository):
         return imported is not None and imported.agent != ORIGINAL_AGENT
 
     def continue_here(self, session_id: str, source: str) -> str:
-        """The conversation in which an imported one is continued: a branch of it.
+        """The conversation in which an imported one is continued: a new branch of it.
 
-        A branch without messages of its own is used again, unless the conversation has grown
-        since. Other conversations, and those of hermes-agent, are continued in place.
+        Other conversations, and those of hermes-agent, are continued in place.
         """
         if not self.is_foreign(session_id):
             return session_id
-        values = (session_id, source)
-        unused = self.engine.read(lambda reader: reader.value(UNUSED_BRANCH, values))
-        return str(unused or EditRepository(self.context).branch(session_id, source=source))
+        return EditRepository(self.context).branch(session_id, source=source)
 
     def counts(self) -> dict[str, tuple[int, float]]:
         """Number of imported conversations by agent, and when the last one was imported."""

@@ -78,6 +78,14 @@ ORIGINS = """
     SELECT message_id, origin_id FROM hermes_copy
     WHERE message_id IN (SELECT id FROM messages WHERE session_id = ?)
 """
+LAST_SUMMARY = """
+    SELECT max(m.id) FROM messages m JOIN hermes_copy c ON c.message_id = m.id
+    WHERE m.session_id = ? AND m.id > ? AND c.origin_id = 0 AND m.role = 'user'
+"""
+UNCOMPACT = """
+    UPDATE messages SET active = 1, compacted = 0
+    WHERE session_id = ? AND id > ? AND id >= ? AND compacted = 1
+"""
 SELECT_ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
 
 
@@ -213,7 +221,13 @@ def _is_equal(tx: Tx, row_id: int, message: NewMessage) -> bool:
 
 
 def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> int:
-    """Copy a session's rows with all columns and states; returns their number."""
+    """Copy a session's rows with all columns and states; returns their number.
+
+    With *through_id*, a message that is repeated after that row is not copied, and a compaction
+    after it has no effect on the copies.
+    """
+    newest = tx.value(LAST_ROW, (new_id,))
+    repeated = copies.repeated_rows(tx, session_id)
     names = [name for name in tx.columns.messages if name not in ("id", "session_id")]
     listed = ", ".join(names)
     read = f"SELECT id, {listed} FROM messages WHERE session_id = ?"  # noqa: S608 - file's names
@@ -225,9 +239,15 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
     insert = f"INSERT INTO messages (session_id, {listed}) VALUES ({placeholders})"  # noqa: S608 - as above
     count = 0
     for origin, *values in tx.rows(f"{read} ORDER BY id", parameters):
+        last = repeated.last_row(repeated.first_row(origin))
+        if through_id is not None and last > through_id:
+            continue
         copy_id = tx.insert(insert, (new_id, *values), "id")
         tx.execute(INSERT_COPY, (copy_id, _first_origin(tx, origin)))
         count += 1
+    if through_id is not None:
+        summary = tx.value(LAST_SUMMARY, (new_id, newest)) or 0
+        tx.execute(UNCOMPACT, (new_id, newest, summary))
     return count
 
 
@@ -290,6 +310,15 @@ class EditRepository(Repository):
     def redo(self, session_id: str) -> list[int]:
         """Restore the messages of the last undo, unless the conversation has continued since."""
         return self.engine.write(lambda tx: redo(tx, session_id))
+
+    def can_redo(self, session_id: str) -> bool:
+        """Whether `redo` would restore messages."""
+
+        def read(reader: Reader) -> bool:
+            last_undo = reader.row(LAST_UNDO, (session_id,))
+            return last_undo is not None and last_undo[1] == reader.value(LAST_ROW, (session_id,))
+
+        return self.engine.read(read)
 
     def undone_count(self, session_id: str) -> int:
         """Number of message rows that were undone and not restored."""

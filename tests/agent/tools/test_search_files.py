@@ -68,6 +68,14 @@ def test_a_glob_with_a_folder_counts_from_the_searched_folder(tree, mode, glob, 
     assert [match.partition(":")[0] for match in result["matches"]] == found
 
 
+@pytest.mark.parametrize("mode", ["content", "files"])
+def test_a_glob_may_start_with_the_folder_itself(tree, mode):
+    for glob in ("./src/*.py", f"{tree.cwd}/src/*.py"):
+        pattern = {"pattern": "find_me", "glob": glob} if mode == "content" else {"pattern": glob}
+        result = tree("search_files", mode=mode, **pattern)
+        assert [match.partition(":")[0] for match in result["matches"]] == ["src/a.py"]
+
+
 def test_names_and_a_glob_both_apply(tree):
     (tree.cwd / "a.py").write_text("")
     result = tree("search_files", pattern="*.py", glob="src/**", mode="files")

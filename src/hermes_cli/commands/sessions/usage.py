@@ -54,7 +54,7 @@ class UsageLine(NamedTuple):
         """The cost; a model without a known price has none."""
         if not self.unpriced_tokens:
             return f"${self.cost_usd:,.2f}"
-        return f"over ${self.cost_usd:,.2f}" if self.cost_usd else "unknown"
+        return f"over ${self.cost_usd:,.2f}" if self.cost_usd >= 0.005 else "unknown"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
