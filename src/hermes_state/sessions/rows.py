@@ -355,24 +355,23 @@ class SessionRepository(Repository):
         event = self.ids.new()
 
         def change(tx: Tx) -> bool:
-            others = process_identity.participants(tx, session_id, self.identity, self.clock)
+            is_alone = self._is_alone(tx, session_id)
             process_identity.leave(tx, session_id, self.identity.process_id)
-            is_used = len(others) > 1 or tx.value(HAS_ROUTE, (session_id,)) is not None
-            return not is_used and end(
+            return is_alone and end(
                 tx, event, session_id, end_reason, new_session_id=new_session_id
             )
 
         return self.engine.write(change)
 
     def may_end(self, session_id: str) -> bool:
+        """Whether leaving ends the conversation."""
+        return self.engine.read(lambda reader: self._is_alone(reader, session_id))
+
+    def _is_alone(self, reader: Reader, session_id: str) -> bool:
         """Whether this process wrote to a conversation that no other process or chat has open."""
-
-        def read(reader: Reader) -> bool:
-            found = process_identity.participants(reader, session_id, self.identity, self.clock)
-            has_route = reader.value(HAS_ROUTE, (session_id,)) is not None
-            return found == {self.identity.process_id} and not has_route
-
-        return self.engine.read(read)
+        found = process_identity.participants(reader, session_id, self.identity, self.clock)
+        has_route = reader.value(HAS_ROUTE, (session_id,)) is not None
+        return found == {self.identity.process_id} and not has_route
 
     def switch(
         self, old_session_id: str, new_session_id: str, reason: str, *, ends_old: bool = True
