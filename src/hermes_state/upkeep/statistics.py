@@ -11,7 +11,7 @@ from hermes_state.sessions.totals import COSTS, OWN_CALLS, OWN_MESSAGES, without
 from hermes_state.upkeep.health import miscounted, stale_index_rows
 
 if TYPE_CHECKING:
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Reader, Tx
 
 BY_SOURCE: Final = f"""
     SELECT CAST(s.source AS TEXT), count(*), sum({OWN_MESSAGES}), sum({OWN_CALLS}),
@@ -118,6 +118,11 @@ def statistics(reader: Reader, size_bytes: tuple[int, int]) -> StoreStatistics:
     )
 
 
+def _recount(tx: Tx, session_id: str) -> None:
+    """Count a session again; earlier releases counted the tool calls of copies."""
+    index.recount(tx, session_id, index.lifetime(tx, session_id)._replace(tool_calls=0))
+
+
 class StatisticsRepository(Repository):
     """Statistics and maintenance."""
 
@@ -156,9 +161,7 @@ class StatisticsRepository(Repository):
             )
         wrong = self.engine.read(miscounted)
         for session_id in wrong:
-            self.engine.write_upkeep(
-                lambda tx, session_id=session_id: index.recount(tx, session_id)  # type: ignore[misc]
-            )
+            self.engine.write_upkeep(lambda tx, row=session_id: _recount(tx, row))  # type: ignore[misc]
         return len({*stale, *wrong})
 
     def vacuum(self) -> None:
