@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from acp.helpers import update_available_commands
 from acp.schema import AvailableCommand, AvailableCommandInput, UnstructuredCommandInput
@@ -20,22 +20,12 @@ if TYPE_CHECKING:
 
     from hermes_acp.daemon_link import DaemonLink
 
-# What the editor does by itself: threads, answers to questions, stopping, sending.
-EDITORS_OWN: Final = frozenset(
-    {"new", "resume", "branch", "handoff", "quit", "approve", "deny", "stop", "queue", "steer"}
-)
-NOT_HERE: Final = (
-    "/{} is not available in an editor, which has its own way to do this. In a terminal, "
-    "`hermes -r` continues this conversation with all commands."
-)
-
 
 class TypedCommand(NamedTuple):
-    """A command that was typed; with a problem it is not run."""
+    """A command that was typed; whether editors have it is for the daemon to say."""
 
     name: str
     argument: str
-    problem: str = ""
 
 
 async def available(link: DaemonLink, cwd: Path) -> AvailableCommandsUpdate:
@@ -46,8 +36,7 @@ async def available(link: DaemonLink, cwd: Path) -> AvailableCommandsUpdate:
             description=command.help,
             input=_input(command.hint),
         )
-        for command in await _catalog(link, cwd)
-        if command.name.removeprefix("/") not in EDITORS_OWN
+        for command in await _catalog(link, cwd, "editor")
     )
 
 
@@ -60,14 +49,13 @@ async def find(link: DaemonLink, text: str, cwd: Path) -> TypedCommand | None:
     if not text.startswith("/"):
         return None
     word, _, argument = text.partition(" ")
-    for command in await _catalog(link, cwd):
+    for command in await _catalog(link, cwd, "screen"):
         if word.lower() in {command.name, *command.aliases}:
             name = command.name.removeprefix("/")
-            problem = NOT_HERE.format(name) if name in EDITORS_OWN else ""
-            return TypedCommand(name, argument.strip(), problem)
+            return TypedCommand(name, argument.strip())
     return None
 
 
-async def _catalog(link: DaemonLink, cwd: Path) -> list[CommandSummary]:
-    answer = await link.call("commands.catalog", cwd=str(cwd))
+async def _catalog(link: DaemonLink, cwd: Path, surface: str) -> list[CommandSummary]:
+    answer = await link.call("commands.catalog", cwd=str(cwd), surface=surface)
     return [parse(CommandSummary, item) for item in objects_in(answer, "commands")]

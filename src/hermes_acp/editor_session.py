@@ -22,7 +22,7 @@ from hermes_acp.questions import EditorQuestions
 from hermes_acp.replay import replay
 from hermes_acp.shown_calls import ShownCalls
 from hermes_core.isolate import attempt_async
-from tui_gateway.frames import NO_SESSION, NO_STORED_SESSION, RpcError
+from tui_gateway.frames import NO_SESSION, NO_STORED_SESSION, NOTHING_TO_DO, RpcError
 from tui_gateway.protocol import (
     ApprovalQuestion,
     ClarifyQuestion,
@@ -212,10 +212,15 @@ class EditorSession:
             self._turns.remove(turn)
 
     async def _run_command(self, command: editor_commands.TypedCommand) -> PromptResponse:
-        if command.problem:
-            await self.show_text(command.problem)
+        try:
+            answer = await self.call(
+                "command.dispatch", name=command.name, arg=command.argument, surface="editor"
+            )
+        except RpcError as error:
+            if error.code != NOTHING_TO_DO:
+                raise
+            await self.show_text(str(error))  # the command cannot be used as it was typed
             return PromptResponse(stop_reason="end_turn")
-        answer = await self.call("command.dispatch", name=command.name, arg=command.argument)
         result = parse(CommandResult, answer)
         if result.output:
             await self.show_text(result.output)
@@ -238,7 +243,7 @@ class EditorSession:
 
     async def set_model(self, name: str) -> None:
         """Change the model."""
-        await self.call("command.dispatch", name="model", arg=name)
+        await self.call("command.dispatch", name="model", arg=name, surface="editor")
         self._chosen_model = name
 
     async def refresh(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,6 +25,7 @@ from hermes_conversation.slash_output import context_report, list_models, text_t
 from hermes_core import human_format, roles
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
+from hermes_core.roles import Right, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from hermes_agent.toolbox import ToolItem
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.plugin_commands import ProvidedCommand
-    from hermes_core.roles import Role
 
 LIST_LIMIT: Final = 10
 MODE_HELP: Final = {
@@ -48,6 +49,8 @@ INIT_PROMPT: Final = (
     "lines. If AGENTS.md exists, improve it and keep what is right."
 )
 APPROVALS: Final = ("once", "session", "always")
+NOT_FOR_GUESTS: Final = "/{} is not available to guests. The owner can pair you as a member."
+OWNER_ONLY: Final = "/{} is only available to the owner (see `hermes people`)."
 
 
 class CommandOutcome(NamedTuple):
@@ -71,17 +74,62 @@ class CommandOutcome(NamedTuple):
     copy: str = ""
 
 
+class Surface(Flag):
+    """Where a command is typed."""
+
+    TERMINAL = auto()  # `hermes chat`
+    SCREEN = auto()  # the terminal UI
+    PAGE = auto()
+    EDITOR = auto()
+    CHAT = auto()
+
+
+class ChatRule(Flag):
+    """How the gateway treats a command that is sent in a chat."""
+
+    NONE = 0
+    ANSWERS = auto()  # answers the question of the running turn
+    OVERTAKES = auto()  # is answered before the messages that wait in front of it
+    DURING_TURN = auto()  # acts on the running turn
+    RUNS_TURN = auto()  # runs the model; refused when the budget is spent
+    ROUTES = auto()  # only switches the conversation of the chat: any node may run it
+
+
+ELSEWHERE: Final = {
+    Surface.TERMINAL: "/{} is not available in a terminal.",
+    Surface.SCREEN: "/{} is not available in the terminal UI.",
+    Surface.PAGE: "/{} is not available to pages. Use it in a terminal.",
+    Surface.EDITOR: "/{} is not available in an editor, which has its own way to do this. In a "
+    "terminal, `hermes -r` continues this conversation with all commands.",
+    Surface.CHAT: "/{} is only available in the terminal.",
+}
+_TERMINALS: Final = Surface.TERMINAL | Surface.SCREEN
+_EVERYWHERE: Final = ~Surface(0)
+_NOT_IN_CHATS: Final = ~Surface.CHAT
+_NOT_IN_EDITORS: Final = ~Surface.EDITOR  # an editor has its own threads, buttons and queue
+_ANSWER: Final = ChatRule.ANSWERS | ChatRule.OVERTAKES | ChatRule.DURING_TURN
+_REPORT: Final = ChatRule.OVERTAKES | ChatRule.DURING_TURN
+
+
 class SlashCommand(NamedTuple):
-    """One command."""
+    """One command. Whatever a new command does not state is denied."""
 
     name: str
-    help: str
+    help: str  # an empty one is not listed
     run: Callable[[Conversation, str], CommandOutcome]
     hint: str = ""
     aliases: tuple[str, ...] = ()
     while_busy: bool = False  # whether it is allowed while a turn runs
-    needs_screen: bool = False  # only the terminal UI has it
+    right: Right = Right.ADMINISTER
+    surfaces: Surface = _TERMINALS
+    repeatable: bool = False  # whether the gateway may run it again after a crash
+    chat: ChatRule = ChatRule.NONE
     provided: ProvidedCommand | None = None  # the command of a plugin
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name and aliases."""
+        return (self.name, *self.aliases)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -284,8 +332,8 @@ def _image(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(f"Attached to the next message: {picture.label}")
 
 
-def _needs_screen(_conversation: Conversation, _words: str) -> CommandOutcome:
-    raise UsageError(with_command_name("This command needs the terminal UI: run `hermes -c`."))
+def _elsewhere(_conversation: Conversation, _words: str) -> CommandOutcome:
+    raise UsageError("This command belongs to a front end.")  # which runs it itself
 
 
 def _approve(_conversation: Conversation, words: str) -> CommandOutcome:
@@ -355,14 +403,16 @@ def _required(words: str, usage: str) -> str:
     return words
 
 
-def _help(conversation: Conversation, words: str) -> CommandOutcome:
+def _help(
+    conversation: Conversation, words: str, surface: Surface = Surface.TERMINAL
+) -> CommandOutcome:
     folder = project_folder(conversation)
     if words:
         command = find(words.lower().removeprefix("/"), folder)
         also = ", ".join(f"/{alias}" for alias in command.aliases)
         text = f"/{command.name} {command.hint}".strip() + f"\n{command.help}"
         return CommandOutcome(f"{text}\nother names: {also}" if also else text)
-    rows = [(f"/{command.name}", command.help) for command in all_commands(folder)]
+    rows = [(f"/{command.name}", command.help) for command in listed_commands(surface, folder)]
     return CommandOutcome(f"{_columns(rows)}\n/help COMMAND shows its arguments.")
 
 
@@ -372,77 +422,117 @@ def _quit(_conversation: Conversation, _words: str) -> CommandOutcome:
 
 COMMANDS: Final = (
     SlashCommand("new", "end this conversation and start a new one", _new,
-                 aliases=("reset", "clear")),
-    SlashCommand("resume", "continue another conversation", _resume, "[ID or title]"),
-    SlashCommand("sessions", "list recent conversations", _sessions, "[words]", while_busy=True),
-    SlashCommand("search", "search all conversations", _search, "WORDS", while_busy=True),
-    SlashCommand("title", "show or set the title", _title, "[text]", while_busy=True),
+                 "", ("reset", "clear"), False, Right.CONVERSE, _NOT_IN_EDITORS, True,
+                 ChatRule.ROUTES),
+    SlashCommand("resume", "continue another conversation", _resume,
+                 "[ID or title]", (), False, Right.CHAT_HISTORY, _NOT_IN_EDITORS, True,
+                 ChatRule.ROUTES),
+    SlashCommand("sessions", "list recent conversations", _sessions,
+                 "[words]", (), True, Right.CHAT_HISTORY, _EVERYWHERE, True, ChatRule.OVERTAKES),
+    SlashCommand("search", "search all conversations", _search,
+                 "WORDS", (), True, Right.CHAT_HISTORY, _EVERYWHERE, True),
+    SlashCommand("title", "show or set the title", _title,
+                 "[text]", (), True, Right.CONVERSE, _EVERYWHERE, True),
     SlashCommand("undo", "undo exchanges and file changes", _undo,
-                 file_commands.UNDO_HINT),
-    SlashCommand("redo", "restore what /undo removed", _redo),
+                 file_commands.UNDO_HINT, (), False, Right.CONVERSE, _EVERYWHERE),
+    SlashCommand("redo", "restore what /undo removed", _redo,
+                 "", (), False, Right.CONVERSE, _EVERYWHERE),
     SlashCommand("diff", "show what this conversation changed", _diff,
-                 file_commands.DIFF_HINT, while_busy=True),
+                 file_commands.DIFF_HINT, (), True, Right.FILES, _EVERYWHERE, True),
     SlashCommand("checkpoints", "list or restore changes", _checkpoints,
-                 file_commands.CHECKPOINTS_HINT),
-    SlashCommand("retry", "ask the last question again", _retry),
-    SlashCommand("branch", "continue in a copy of this one", _branch, "[title]", ("fork",)),
-    SlashCommand("handoff", "continue this conversation in a chat app", _handoff, "PLATFORM"),
-    SlashCommand("compress", "summarize older messages to free context", _compress, "[focus]",
-                 ("compact",)),
+                 file_commands.CHECKPOINTS_HINT, (), False, Right.FILES, _EVERYWHERE),
+    SlashCommand("retry", "ask the last question again", _retry,
+                 "", (), False, Right.CONVERSE, _EVERYWHERE, False, ChatRule.RUNS_TURN),
+    SlashCommand("branch", "continue in a copy of this one", _branch,
+                 "[title]", ("fork",), False, Right.CONVERSE, _NOT_IN_EDITORS, True),
+    SlashCommand("handoff", "continue this conversation in a chat app", _handoff,
+                 "PLATFORM", (), False, Right.ADMINISTER, _NOT_IN_EDITORS, True),
+    SlashCommand("compress", "summarize older messages to free context", _compress,
+                 "[focus]", ("compact",), False, Right.CONVERSE, _EVERYWHERE, False,
+                 ChatRule.RUNS_TURN),
     SlashCommand("usage", "show tokens and cost of this conversation", _usage,
-                 aliases=("cost",), while_busy=True),
-    SlashCommand("status", "show the state of this conversation", _status, while_busy=True),
+                 "", ("cost",), True, Right.CONVERSE, _EVERYWHERE, True, _REPORT),
+    SlashCommand("status", "show the state of this conversation", _status,
+                 "", (), True, Right.CONVERSE, _EVERYWHERE, True, _REPORT),
     SlashCommand("model", "show or change the model", _model,
-                 "[name | list [words]]"),
-    SlashCommand("memory", "show what is always remembered", _memory, while_busy=True),
-    SlashCommand("skills", "list skills", _skills, while_busy=True),
-    SlashCommand("todo", "show the agent's todo list", _todo, while_busy=True),
-    SlashCommand("tools", "list tools", _tools, while_busy=True),
-    SlashCommand("approve", "allow the pending command", _approve, "[once|session|always [RULE]]",
-                 while_busy=True),
-    SlashCommand("deny", "deny the pending command", _deny, "[REASON]", while_busy=True),
+                 "[name | list [words]]", (), False, Right.ADMINISTER, _EVERYWHERE, True),
+    SlashCommand("memory", "show what is always remembered", _memory,
+                 "", (), True, Right.MEMORY, _EVERYWHERE, True),
+    SlashCommand("skills", "list skills", _skills,
+                 "", (), True, Right.EXTENSIONS, _EVERYWHERE, True),
+    SlashCommand("todo", "show the agent's todo list", _todo,
+                 "", (), True, Right.CONVERSE, _EVERYWHERE, True),
+    SlashCommand("tools", "list tools", _tools,
+                 "", (), True, Right.CONVERSE, _EVERYWHERE, True),
+    SlashCommand("approve", "allow the pending command", _approve,
+                 "[once|session|always [RULE]]", (), True, Right.APPROVE, _NOT_IN_EDITORS, True,
+                 _ANSWER),
+    SlashCommand("deny", "deny the pending command", _deny,
+                 "[REASON]", (), True, Right.CONVERSE, _NOT_IN_EDITORS, True, _ANSWER),
     SlashCommand("permissions", "show or change permissions", _permissions,
-                 "[plan|workspace|full|remove RULE]", while_busy=True),
-    SlashCommand("trust", "show which files of this project are used", _trust, while_busy=True),
-    SlashCommand("stop", "stop the running turn", _stop, while_busy=True),
-    SlashCommand("queue", "send a message after the current turn", _queue, "TEXT", while_busy=True),
-    SlashCommand("steer", "send a message to the running turn", _steer, "TEXT", while_busy=True),
+                 "[plan|workspace|full|remove RULE]", (), True, Right.ADMINISTER, _EVERYWHERE,
+                 True),
+    SlashCommand("trust", "show which files of this project are used", _trust,
+                 "", (), True, Right.ADMINISTER, _EVERYWHERE, True),
+    SlashCommand("stop", "stop the running turn", _stop,
+                 "", (), True, Right.CONVERSE, _NOT_IN_EDITORS, True, ChatRule.DURING_TURN),
+    SlashCommand("queue", "send a message after the current turn", _queue,
+                 "TEXT", (), True, Right.CONVERSE, _NOT_IN_EDITORS, True, ChatRule.RUNS_TURN),
+    SlashCommand("steer", "send a message to the running turn", _steer,
+                 "TEXT", (), True, Right.CONVERSE, _NOT_IN_EDITORS, True,
+                 ChatRule.RUNS_TURN | ChatRule.DURING_TURN),
     SlashCommand("remind", "set, list or remove reminders", _remind,
-                 "WHEN TEXT|list|remove NUMBER", while_busy=True),
-    SlashCommand("export", "save the conversation to a file", _save, "[FILE.md or .html]",
-                 ("save",), while_busy=True),
-    SlashCommand("copy", "copy the last answer or a code block", _copy, "[number]",
-                 while_busy=True),
-    SlashCommand("context", "show what fills the context window", _context, while_busy=True),
-    SlashCommand("init", "write AGENTS.md for this folder", _init, "[wishes]"),
-    SlashCommand("image", "attach an image to the next message", _image, "FILE", while_busy=True),
-    SlashCommand("rewind", "rewind to an earlier message (F3)", _needs_screen,
-                 needs_screen=True),
-    SlashCommand("tree", "show this conversation's branches (F4)",
-                 _needs_screen, needs_screen=True),
-    SlashCommand("help", "list commands, or explain one", _help, "[command]", while_busy=True),
-    SlashCommand("quit", "exit; the conversation is saved", _quit, aliases=("exit", "q"),
-                 while_busy=True),
+                 "WHEN TEXT|list|remove NUMBER", (), True, Right.SCHEDULE, _EVERYWHERE, True,
+                 ChatRule.OVERTAKES),
+    SlashCommand("export", "save the conversation to a file", _save,
+                 "[FILE.md or .html]", ("save",), True, Right.ALL_FILES, _NOT_IN_CHATS),
+    SlashCommand("copy", "copy the last answer or a code block", _copy,
+                 "[number]", (), True, Right.ALL_FILES, _NOT_IN_CHATS),
+    SlashCommand("context", "show what fills the context window", _context,
+                 "", (), True, Right.CONVERSE, _EVERYWHERE, True),
+    SlashCommand("init", "write AGENTS.md for this folder", _init,
+                 "[wishes]", (), False, Right.ALL_FILES, _NOT_IN_CHATS),
+    SlashCommand("image", "attach an image to the next message", _image,
+                 "FILE", (), True, Right.ALL_FILES, _TERMINALS | Surface.EDITOR),
+    SlashCommand("rewind", "rewind to an earlier message (F3)", _elsewhere,
+                 "", (), False, Right.ALL_FILES, Surface.SCREEN),
+    SlashCommand("tree", "show this conversation's branches (F4)", _elsewhere,
+                 "", (), False, Right.ALL_FILES, Surface.SCREEN),
+    SlashCommand("help", "list commands, or explain one", _help,
+                 "[command]", (), True, Right.CONVERSE, _EVERYWHERE, True, ChatRule.OVERTAKES),
+    SlashCommand("quit", "exit; the conversation is saved", _quit,
+                 "", ("exit", "q"), True, Right.ALL_FILES, _TERMINALS),
+    SlashCommand("whoami", "show your user ID and role", _elsewhere,
+                 "", (), True, Right.CONVERSE, Surface.CHAT, True, ChatRule.OVERTAKES),
+    SlashCommand("restart", "restart the gateway after current turns finish", _elsewhere,
+                 "", (), True, Right.ADMINISTER, Surface.CHAT, True),
+    SlashCommand("start", "", _elsewhere,
+                 "", (), True, Right.CONVERSE, Surface.CHAT, True, ChatRule.OVERTAKES),
+    SlashCommand("answer", "", _elsewhere,
+                 "TEXT", (), True, Right.CONVERSE, Surface.CHAT, True, _ANSWER),
+    SlashCommand("sent", "", _elsewhere,
+                 "TEXT", (), True, Right.ADMINISTER, Surface.CHAT, True),
 )  # fmt: skip
 
 
-BUILT_IN_NAMES: Final = frozenset(
-    name for command in COMMANDS for name in (command.name, *command.aliases)
-)
+BUILT_IN_NAMES: Final = frozenset(name for command in COMMANDS for name in command.names)
 
 
-def all_commands(cwd: Path | None = None) -> tuple[SlashCommand, ...]:
-    """The built-in commands, those of plugins and those in files.
+def names_with(rule: ChatRule) -> frozenset[str]:
+    """The names of the built-in commands with a rule."""
+    return frozenset(name for command in COMMANDS if rule in command.chat for name in command.names)
 
-    None replaces a built-in one. With *cwd*, trusted files of that project are included.
-    """
+
+def listed_commands(surface: Surface, cwd: Path | None = None) -> tuple[SlashCommand, ...]:
+    """The commands that a front end offers; with *cwd*, those in trusted files of that project."""
+    return tuple(item for item in _all(cwd) if item.help and surface in item.surfaces)
+
+
+def _all(cwd: Path | None) -> tuple[SlashCommand, ...]:
+    """The built-in commands, those of plugins and those in files; none replaces a built-in one."""
     provided = provided_commands(BUILT_IN_NAMES)
     files = commands_in_files({*BUILT_IN_NAMES, *provided}, cwd)
-    return (
-        *COMMANDS,
-        *map(_of_plugin, provided.values()),
-        *map(_of_file, files.values()),
-    )
+    return (*COMMANDS, *map(_of_plugin, provided.values()), *map(_of_file, files.values()))
 
 
 def project_folder(conversation: Conversation) -> Path | None:
@@ -457,6 +547,8 @@ def _of_file(command: FileCommand) -> SlashCommand:
         command.description or f"prompt in {command.path.name}",
         lambda _conversation, words: CommandOutcome(say=command.prompt(words)),
         command.hint,
+        surfaces=_EVERYWHERE,
+        repeatable=True,  # it only writes the prompt, which is stored once
     )
 
 
@@ -468,24 +560,53 @@ def _of_plugin(provided: ProvidedCommand) -> SlashCommand:
         lambda _conversation, words: CommandOutcome(provided.run(words)),
         command.args_hint,
         while_busy=True,
+        surfaces=_EVERYWHERE if command.for_pages else ~Surface.PAGE,
         provided=provided,
     )
 
 
 def find(name: str, cwd: Path | None = None) -> SlashCommand:
     """The command called *name*; raise UsageError with similar names if it is unknown."""
-    for command in COMMANDS if name in BUILT_IN_NAMES else all_commands(cwd):
-        if name == command.name or name in command.aliases:
+    commands = COMMANDS if name in BUILT_IN_NAMES else _all(cwd)
+    for command in commands:
+        if name in command.names:
             return command
-    close = difflib.get_close_matches(name, [command.name for command in all_commands(cwd)], 2)
+    close = difflib.get_close_matches(name, [item.name for item in commands if item.help], 2)
     meant = " or ".join(f"/{item}" for item in close)
     raise UsageError(
         f"Unknown command: /{name}. " + (f"Did you mean {meant}?" if meant else "Type /help.")
     )
 
 
+def is_known(name: str) -> bool:
+    """Whether a command has this name."""
+    return name in BUILT_IN_NAMES or any(name == command.name for command in _all(None))
+
+
+def require_surface(command: SlashCommand, surface: Surface) -> None:
+    """Raise UsageError if a command is not available where it was typed."""
+    if surface in command.surfaces:
+        return
+    if command.surfaces is Surface.CHAT:
+        text = "/{} is only available in chats."
+    elif command.surfaces is Surface.SCREEN and surface is Surface.TERMINAL:
+        text = "/{} needs the terminal UI: run `hermes -c`."
+    else:
+        text = ELSEWHERE[surface]
+    raise UsageError(with_command_name(text.format(command.name)))
+
+
+def require_right(command: SlashCommand, role: Role, words: str) -> None:
+    """Raise UsageError if a role may not use a command; the name of the model is no secret."""
+    if roles.may(role, command.right) or (command.run is _model and not words.strip()):
+        return
+    is_for_members = roles.may(Role.MEMBER, command.right)
+    text = NOT_FOR_GUESTS if role is Role.GUEST or is_for_members else OWNER_ONLY
+    raise UsageError(text.format(command.name))
+
+
 def run(
-    conversation: Conversation, line: str, role: Role | None = None, *, in_terminal: bool = False
+    conversation: Conversation, line: str, surface: Surface, role: Role | None = None
 ) -> CommandOutcome:
     """Run a line that starts with a slash, for a role (default: that of the conversation).
 
@@ -493,8 +614,10 @@ def run(
     """
     name, _, words = line[1:].partition(" ")
     command = find(name.lower(), project_folder(conversation))
-    if command.name != "model" or words.strip():  # the name of the model is no secret
-        roles.require_command(role or conversation.options.role, command.name)
-    if command.run is _save and in_terminal:
+    require_surface(command, surface)
+    require_right(command, role or conversation.options.role, words)
+    if command.run is _save and surface in _TERMINALS:
         return _save(conversation, words.strip(), within_folder=False)
+    if command.run is _help:
+        return _help(conversation, words.strip(), surface)
     return command.run(conversation, words.strip())

@@ -1,7 +1,7 @@
 """Roles of people and programs, and what each role may do.
 
-Everything here is default-deny: a right that is not in ROLE_RIGHTS is not given, a tool or a
-slash command that is not listed needs a right that only the owner has.
+Everything here is default-deny: a right that is not in ROLE_RIGHTS is not given, a tool that is
+not listed needs a right that only the owner has. Slash commands state their right themselves.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import hashlib
 import re
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
-
-from hermes_core.errors import UsageError
 
 
 class Role(StrEnum):
@@ -68,35 +66,7 @@ TOOL_RIGHTS: Final[dict[str, Right]] = {
     **dict.fromkeys(("terminal", "process"), Right.COMMANDS),
 }
 
-COMMAND_RIGHTS: Final[dict[str, Right]] = {
-    **dict.fromkeys(
-        (
-            "new", "reset", "clear", "title", "undo", "redo", "retry", "branch", "fork", "compress",
-            "compact", "usage", "cost",
-            "status", "tools", "deny", "stop", "queue", "steer", "help", "start", "whoami",
-            "answer", "todo", "context",
-        ),
-        Right.CONVERSE,
-    ),
-    **dict.fromkeys(("resume", "sessions", "search"), Right.CHAT_HISTORY),
-    "memory": Right.MEMORY,
-    **dict.fromkeys(("diff", "checkpoints"), Right.FILES),
-    "remind": Right.SCHEDULE,
-    "skills": Right.EXTENSIONS,
-    "approve": Right.APPROVE,
-    **dict.fromkeys(
-        (
-            "save", "export", "copy", "init", "image", "rewind", "tree", "quit", "exit", "q",
-        ),
-        Right.ALL_FILES,
-    ),
-    **dict.fromkeys(("model", "handoff", "restart", "permissions", "trust"), Right.ADMINISTER),
-}  # fmt: skip
 UNLISTED_TOOL_RIGHT: Final = Right.EXTENSIONS
-UNLISTED_COMMAND_RIGHT: Final = Right.ADMINISTER
-
-NOT_FOR_GUESTS: Final = "/{name} is not available to guests. The owner can pair you as a member."
-OWNER_ONLY: Final = "/{name} is only available to the owner (see `hermes people`)."
 
 
 def may(role: Role, right: Right) -> bool:
@@ -107,20 +77,6 @@ def may(role: Role, right: Right) -> bool:
 def may_use_tool(role: Role, name: str) -> bool:
     """Whether a tool is offered to the model in a turn of a role."""
     return may(role, TOOL_RIGHTS.get(name, UNLISTED_TOOL_RIGHT))
-
-
-def may_use_command(role: Role, name: str) -> bool:
-    """Whether a role may use a slash command."""
-    return may(role, COMMAND_RIGHTS.get(name, UNLISTED_COMMAND_RIGHT))
-
-
-def require_command(role: Role, name: str) -> None:
-    """Raise UsageError if a role may not use a slash command."""
-    if not may_use_command(role, name):
-        right = COMMAND_RIGHTS.get(name, UNLISTED_COMMAND_RIGHT)
-        text = OWNER_ONLY if not may(Role.MEMBER, right) else NOT_FOR_GUESTS
-        text = NOT_FOR_GUESTS if role is Role.GUEST else text
-        raise UsageError(text.format(name=name))
 
 
 def parse_role(text: str) -> Role | None:

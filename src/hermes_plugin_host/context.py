@@ -37,6 +37,7 @@ class PluginSlashCommand:
     handler: Callable[[str], Any]
     description: str = ""
     args_hint: str = ""
+    for_pages: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,17 @@ class PluginContext:
         handler: Callable[[str], Any],
         description: str = "",
         args_hint: str = "",
+        *,
+        for_pages: bool = False,
     ) -> None:
-        """Add `/name` to conversations; *handler* gets the text after the name."""
+        """Add `/name` to conversations; *handler* gets the text after the name.
+
+        A web page may run it only with *for_pages*: its text comes from a browser.
+        """
         clean = name.lstrip("/")
-        self.registered.commands.append(PluginSlashCommand(clean, handler, description, args_hint))
+        self.registered.commands.append(
+            PluginSlashCommand(clean, handler, description, args_hint, for_pages)
+        )
 
     def register_cli_command(
         self,

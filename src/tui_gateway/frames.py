@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_core.command_name import with_command_name
@@ -81,6 +82,12 @@ class RpcParams:
     effort: str = ""
     variables: str = ""
     within_permissions: bool = False
+    surface: str = ""
+
+    @property
+    def folder(self) -> Path | None:
+        """The working folder of the client, if it names one."""
+        return Path(self.cwd) if self.cwd else None
 
 
 class RpcRequest(NamedTuple):

@@ -18,6 +18,7 @@ from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
+from hermes_conversation.slash_commands import Surface
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from support.command_line import command
@@ -249,7 +250,7 @@ def send(conversation: Conversation, text: str) -> None:
 
 
 def run(conversation: Conversation, line: str) -> Any:
-    return slash_commands.run(conversation, line)
+    return slash_commands.run(conversation, line, Surface.TERMINAL)
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -342,7 +343,7 @@ def test_notices_break_between_words_on_a_narrow_terminal(server: ScriptServer) 
 
 def test_help_lists_every_command(conversation: Conversation) -> None:
     text = run(conversation, "/help").text
-    assert all(f"/{item.name}" in text for item in slash_commands.COMMANDS)
+    assert all(f"/{item.name}" in text for item in slash_commands.listed_commands(Surface.TERMINAL))
 
 
 @pytest.mark.parametrize("line", ["/undo x", "/search", "/nothing", "/save", "/steer"])

@@ -12,6 +12,7 @@ from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import file_commands, slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
+from hermes_conversation.slash_commands import Surface
 from hermes_core.errors import UsageError
 from hermes_core.roles import Role
 from hermes_state import SessionDB
@@ -51,7 +52,7 @@ def conversing(folder: Path, count: int) -> Iterator[Conversation]:
 
 
 def run(conversation: Conversation, line: str) -> str:
-    return slash_commands.run(conversation, line).text
+    return slash_commands.run(conversation, line, Surface.TERMINAL).text
 
 
 def names(folder: Path) -> dict[str, str]:
@@ -124,7 +125,7 @@ def test_guests_have_no_file_commands(folder: Path) -> None:
     with conversing(folder, 1) as conversation:
         for line in ("/diff", "/checkpoints"):
             with pytest.raises(UsageError, match="not available to guests"):
-                slash_commands.run(conversation, line, Role.GUEST)
+                slash_commands.run(conversation, line, Surface.TERMINAL, Role.GUEST)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from hermes_conversation.conversation import Conversation
 from hermes_conversation.file_index import FileIndex
 from hermes_conversation.input_lines import memory_note, run_shell_line, shell_command
 from hermes_conversation.mentions import MentionReader
+from hermes_conversation.slash_commands import Surface
 from hermes_conversation.slash_output import code_blocks, context_rows
 from hermes_conversation.tool_results import report_of
 from hermes_core import clipboard
@@ -271,7 +272,7 @@ def test_the_context_report_counts_every_part(start: Any) -> None:
     assert tokens["project files"] >= 100
     assert tokens["tools"] > tokens["memory"] > 0
     assert tokens["messages"] > 0
-    text = slash_commands.run(conversation, "/context").text
+    text = slash_commands.run(conversation, "/context", Surface.TERMINAL).text
     assert text.splitlines()[0].endswith("░")
     for name in ("system prompt", "tools", "memory", "project files", "messages", "free"):
         assert name in text
@@ -282,16 +283,16 @@ def test_code_blocks_and_the_last_answer_can_be_copied(start: Any) -> None:
     assert code_blocks(answer) == ["make", "ls"]
     conversation = start(f"[{{say: {answer!r}}}]".replace("'", '"'))
     with pytest.raises(UsageError, match="No answer"):
-        slash_commands.run(conversation, "/copy")
+        slash_commands.run(conversation, "/copy", Surface.TERMINAL)
     list(conversation.send("how?"))
-    assert slash_commands.run(conversation, "/copy").copy == answer.strip()
-    assert slash_commands.run(conversation, "/copy 2").copy == "ls"
+    assert slash_commands.run(conversation, "/copy", Surface.TERMINAL).copy == answer.strip()
+    assert slash_commands.run(conversation, "/copy 2", Surface.TERMINAL).copy == "ls"
     with pytest.raises(UsageError, match="2 code blocks"):
-        slash_commands.run(conversation, "/copy 3")
+        slash_commands.run(conversation, "/copy 3", Surface.TERMINAL)
 
 
 def test_init_asks_the_agent_to_write_the_file(start: Any) -> None:
-    assert "AGENTS.md" in slash_commands.run(start(), "/init").say
+    assert "AGENTS.md" in slash_commands.run(start(), "/init", Surface.TERMINAL).say
 
 
 def test_the_report_of_a_tool_result() -> None:

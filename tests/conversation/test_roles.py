@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from gateway.inbound.commands import CHAT_COMMANDS
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
 from hermes_conversation import slash_commands
+from hermes_conversation.slash_commands import CommandOutcome, Surface
 from hermes_core.errors import UsageError
 from hermes_core.roles import (
-    COMMAND_RIGHTS,
     ROLE_RIGHTS,
     TOOL_RIGHTS,
     Person,
@@ -22,26 +22,52 @@ from hermes_core.roles import (
     Role,
     may,
     may_use_tool,
-    require_command,
 )
 
+SOURCE = Path(slash_commands.__file__).parents[1]
+OTHER_LISTS = {
+    "gateway/config.py": "a setting of hermes-agent",
+    "hermes_cli/commands/chat/file_prompts.py": "the words of one command line",
+    "hermes_dashboard/context.py": "what a page may do with the gateway process",
+    "hermes_tui/commands.py": "leaving works without a connection",
+}
 PAGE = Path(__file__).parents[2] / "docs/how-to/roles.md"
 
 
 @pytest.mark.parametrize("role", [Role.MEMBER, Role.GUEST])
-def test_a_tool_or_command_that_is_not_listed_is_only_for_the_owner(role: Role) -> None:
+def test_a_tool_or_command_without_a_stated_right_is_only_for_the_owner(role: Role) -> None:
     assert may_use_tool(Role.OWNER, "tool_of_a_plugin")
     assert not may_use_tool(role, "tool_of_a_plugin")
-    require_command(Role.OWNER, "unlisted")
+    unstated = slash_commands.SlashCommand("greet", "say hello", lambda *_: CommandOutcome("hi"))
+    slash_commands.require_right(unstated, Role.OWNER, "")
     with pytest.raises(UsageError):
-        require_command(role, "unlisted")
+        slash_commands.require_right(unstated, role, "")
 
 
-def test_every_command_and_every_standard_tool_is_listed(tmp_path: Path) -> None:
-    names = {
-        name for command in slash_commands.COMMANDS for name in (command.name, *command.aliases)
-    }
-    assert names | {name for name, _ in CHAT_COMMANDS} <= set(COMMAND_RIGHTS)
+def test_a_command_that_states_nothing_is_for_terminals_and_never_repeated() -> None:
+    unstated = slash_commands.SlashCommand("greet", "say hello", lambda *_: CommandOutcome("hi"))
+    for surface in (Surface.PAGE, Surface.EDITOR, Surface.CHAT):
+        with pytest.raises(UsageError):
+            slash_commands.require_surface(unstated, surface)
+    assert not unstated.repeatable
+
+
+def test_no_other_module_decides_by_a_set_of_command_names() -> None:
+    names = slash_commands.BUILT_IN_NAMES
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.name == "slash_commands.py" or str(path.relative_to(SOURCE)) in OTHER_LISTS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Set | ast.Tuple | ast.List) and len(node.elts) > 1:
+                texts = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+                words = [str(text).removeprefix("/") for text in texts]
+                if len(words) == len(node.elts) and len(names & set(words)) == len(words):
+                    found.append(f"{path.relative_to(SOURCE)}:{node.lineno} {words}")
+    assert found == []
+
+
+def test_every_standard_tool_is_listed(tmp_path: Path) -> None:
     jobs = Jobs(environment={})
     tools = standard_tools(jobs, None, MemoryFiles(tmp_path), None)  # type: ignore[arg-type]
     jobs.close()

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.resources.chat import PAGE_METHODS
 from support.chat_page import page
 from support.daemons import wait_until
+from support.plugin_folders import make_plugin
 from tui_gateway import frames
 from tui_gateway.methods import METHODS
 
@@ -151,6 +153,35 @@ def test_a_command_that_is_not_listed_is_not_available(
         live = client.open(model=model)["session_id"]
         sent = client.send("command.dispatch", session_id=live, name="image", arg="/etc/x.png")
         assert "not available to pages" in client.answer(sent)["error"]["message"]
+
+
+WRITER = """
+import pathlib
+def register(ctx):
+    ctx.register_command("plant", lambda text: pathlib.Path(text).expanduser().write_text("x"))
+    ctx.register_command("roll", lambda text: f"rolled {text}", for_pages=True)
+"""
+
+
+def test_a_plugin_command_is_available_to_pages_only_if_the_plugin_says_so(
+    served: RunningDashboard, serve: Any, hermes_home: Path
+) -> None:
+    make_plugin(hermes_home, "writer", WRITER)
+    ConfigFile.of_home().set("plugins.enabled", "writer")
+    model = serve("[]")
+    with page(served) as client:
+        live = client.open(model=model)["session_id"]
+        for extra in ({}, {"surface": "screen"}):
+            fields = {"session_id": live, "name": "plant", "arg": "~/.bash_aliases", **extra}
+            answer = client.answer(client.send("command.dispatch", **fields))
+            assert "not available to pages" in answer["error"]["message"]
+        rolled = client.call("command.dispatch", session_id=live, name="roll", arg="6")
+        assert rolled["output"] == "rolled 6"
+        listed = client.answer(client.send("commands.catalog"))["result"]["commands"]
+    assert not (Path.home() / ".bash_aliases").exists()
+    names = {command["name"] for command in listed}
+    assert "/roll" in names
+    assert not names & {"/plant", "/quit", "/image", "/rewind", "/whoami"}
 
 
 def test_an_oversized_frame_is_an_error_and_the_connection_stays_open(

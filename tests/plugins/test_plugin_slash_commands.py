@@ -13,8 +13,9 @@ from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
 from hermes_conversation.plugin_commands import provided_commands
+from hermes_conversation.slash_commands import Surface
 from hermes_core.errors import PluginError, UsageError
-from hermes_core.roles import Role, require_command
+from hermes_core.roles import Role
 from support.gateways import local_message, outbox_texts, running_gateway
 from support.model_servers import configured_models, model_argument
 from support.plain_terminal import quit_chat, start_chat
@@ -65,7 +66,7 @@ def test_a_command_is_found_listed_and_called() -> None:
     assert run("/note") == ""
     listed = "\n".join(
         f"/{command.name} {command.hint}  {command.help}"
-        for command in slash_commands.all_commands()
+        for command in slash_commands.listed_commands(Surface.TERMINAL)
     )
     assert "/roll [sides]" in listed
     assert "roll dice" in listed
@@ -75,7 +76,8 @@ def test_a_command_is_found_listed_and_called() -> None:
 @pytest.mark.usefixtures("dice")
 def test_a_built_in_command_is_not_replaced() -> None:
     assert slash_commands.find("new").provided is None
-    assert len([item for item in slash_commands.all_commands() if item.name == "new"]) == 1
+    names = [item.name for item in slash_commands.listed_commands(Surface.TERMINAL)]
+    assert names.count("new") == 1
 
 
 @pytest.mark.usefixtures("dice")
@@ -91,10 +93,11 @@ def test_the_failure_of_a_command_is_an_error_with_its_plugin() -> None:
 
 @pytest.mark.usefixtures("dice")
 def test_only_the_owner_may_use_them() -> None:
-    require_command(Role.OWNER, "roll")
+    roll = slash_commands.find("roll")
+    slash_commands.require_right(roll, Role.OWNER, "")
     for role in (Role.MEMBER, Role.GUEST):
         with pytest.raises(UsageError):
-            require_command(role, "roll")
+            slash_commands.require_right(roll, role, "")
 
 
 @pytest.mark.usefixtures("hermes_home")

@@ -13,10 +13,10 @@ from gateway.platforms.base import MenuCommand
 from hermes_agent.providers.selection import require_configured_url
 from hermes_conversation import slash_commands
 from hermes_conversation.scheduled_jobs import chat_requester, remind
-from hermes_conversation.slash_commands import CommandOutcome
+from hermes_conversation.slash_commands import ChatRule, CommandOutcome, Surface
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseTakenError, UsageError
-from hermes_core.roles import Right, Role, may, may_use_command, require_command
+from hermes_core.roles import Right, Role, may
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gateway.routing.entries import SessionEntry
     from gateway.session import SessionStore
     from hermes_conversation.conversation import Conversation
+    from hermes_conversation.slash_commands import SlashCommand
     from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import ReplyTarget
     from hermes_state.sessions.records import SessionRow
@@ -36,28 +37,14 @@ RESET_REPLY: Final = (
     "New session started. The previous conversation is saved: /resume continues it, and I can "
     "search it."
 )
-TERMINAL_COMMANDS: Final = frozenset(  # not available in a chat
-    {"save", "export", "copy", "init", "image", "rewind", "tree", "quit", "exit", "q"}
-)
-# Running one of these twice has a different result than running it once.
-ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "compress"})
-# Commands that run a turn or a request to the model.
-TURN_COMMANDS: Final = frozenset({"retry", "compress", "queue", "steer"})
-ANSWERING_COMMANDS: Final = frozenset({"answer", "approve", "deny"})
-# Commands that answer without regard to the messages that wait before them.
-OVERTAKING_COMMANDS: Final = ANSWERING_COMMANDS | {
-    "help", "remind", "sessions", "start", "status", "usage", "whoami",
-}  # fmt: skip
-RUNNING_TURN_COMMANDS: Final = ANSWERING_COMMANDS | {"stop", "steer", "status", "usage"}
+TURN_COMMANDS: Final = slash_commands.names_with(ChatRule.RUNS_TURN)
+OVERTAKING_COMMANDS: Final = slash_commands.names_with(ChatRule.OVERTAKES)
+NEW_COMMANDS: Final = slash_commands.find("new").names
+RUNNING_TURN_COMMANDS: Final = slash_commands.names_with(ChatRule.DURING_TURN)
 PLAIN_ANSWERS: Final = {
     **dict.fromkeys(("yes", "y", "ok", "okay", "allow", "approve", "👍"), "once"),
     **dict.fromkeys(("no", "n", "nope", "deny", "👎"), "deny"),
 }
-CHAT_ONLY_COMMANDS: Final = frozenset({"answer", "whoami", "restart", "start", "sent"})
-CHAT_COMMANDS: Final = (
-    ("whoami", "show your user ID and role"),
-    ("restart", "restart the gateway after current turns finish"),
-)
 COMMAND_INTERRUPTED: Final = (
     "The gateway stopped while running /{name}, so the command may or may not have taken effect. "
     "Check the result and repeat the command if necessary."
@@ -100,20 +87,19 @@ class ChatCommands:
         A command that changes the route is marked as done in the same transaction. One that
         changes the history is marked before it starts and is not started again.
         """
-        name, arguments = event.get_command() or "", event.get_command_args()
-        role = self._role(event)
-        _require_right(role, name, arguments)
-        if name in ONCE_ONLY_COMMANDS:
-            self._mark_once(entry, name, uid)
-        if name == "sent" and event.internal:
-            return self._record_sent(entry, event)
-        if name in {"new", "reset"}:
-            return self._new(entry, arguments, uid)
-        if name == "resume":
-            return self._resume(entry, event, arguments, uid)
-        if name in {"branch", "fork"}:
-            return self._branch(entry, arguments, uid)
-        chat_replies: dict[str, Callable[[], str]] = {
+        arguments, role = event.get_command_args(), self._role(event)
+        command = slash_commands.find(event.get_command() or "")
+        slash_commands.require_right(command, role, arguments)
+        slash_commands.require_surface(command, Surface.CHAT)
+        if not command.repeatable:
+            self._mark_once(entry, command, uid)
+        changes: dict[str, Callable[[], CommandOutcome]] = {
+            "sent": lambda: self._record_sent(entry, event),
+            "new": lambda: self._new(entry, arguments, uid),
+            "resume": lambda: self._resume(entry, event, arguments, uid),
+            "branch": lambda: self._branch(entry, arguments, uid),
+        }
+        replies: dict[str, Callable[[], str]] = {
             "sessions": lambda: "\n".join(self._list_own(entry)) or "No conversations yet.",
             "start": lambda: "Hello. Send me a message, or /help for a list of commands.",
             "whoami": lambda: self._whoami(event),
@@ -121,13 +107,14 @@ class ChatCommands:
             "remind": lambda: self._remind(event, role, uid),
             "restart": lambda: self._request_restart(event),
             "stop": lambda: "No turn is running.",
-            **dict.fromkeys(ANSWERING_COMMANDS, lambda: _no_question(event)),
         }
-        if name in chat_replies:
-            return CommandOutcome(chat_replies[name]())
-        if name in TERMINAL_COMMANDS:
-            raise UsageError(f"/{name} is only available in the terminal.")
-        return self._run_shared(entry, event, role, uid)
+        if command.name in changes:
+            return changes[command.name]()
+        if command.name in replies:
+            return CommandOutcome(replies[command.name]())
+        if ChatRule.ANSWERS in command.chat:
+            return CommandOutcome(_no_question(event))
+        return self._run_shared(entry, event, role, command)
 
     def _remind(self, event: MessageEvent, role: Role, uid: str) -> str:
         """`/remind`, without the agent; a message that is handled again adds nothing."""
@@ -136,11 +123,12 @@ class ChatCommands:
         requester = chat_requester(event.source.to_dict(), role)
         return remind(self._db, requester, event.get_command_args(), f"message:{uid}")
 
-    def _mark_once(self, entry: SessionEntry, name: str, uid: str) -> None:
-        """Mark a command that must not run twice; no other process may run a turn meanwhile."""
-        self._require_idle(entry)
-        if not self._db.chats.mark(f"{uid}:{name}"):
-            raise UsageError(COMMAND_INTERRUPTED.format(name=name))
+    def _mark_once(self, entry: SessionEntry, command: SlashCommand, uid: str) -> None:
+        """Mark a command that must not run twice, before it has an effect."""
+        if not command.while_busy:
+            self._require_idle(entry)
+        if not self._db.chats.mark(f"{uid}:{command.name}"):
+            raise UsageError(COMMAND_INTERRUPTED.format(name=command.name))
 
     def _require_idle(self, entry: SessionEntry) -> None:
         if self._db.leases.is_held_elsewhere(entry.session_id):
@@ -153,20 +141,17 @@ class ChatCommands:
         return self._access.role_of(event.source) if event.source else Role.GUEST
 
     def _run_shared(
-        self, entry: SessionEntry, event: MessageEvent, role: Role, uid: str
+        self, entry: SessionEntry, event: MessageEvent, role: Role, command: SlashCommand
     ) -> CommandOutcome:
-        name, arguments = event.get_command() or "", event.get_command_args()
-        provided = slash_commands.find(name).provided
-        if provided is not None:
-            # A plugin's command has effects of its own, so a crash does not repeat it.
-            if not self._db.chats.mark(f"{uid}:{name}"):
-                raise UsageError(COMMAND_INTERRUPTED.format(name=name))
-            return CommandOutcome(provided.run(arguments))
+        name, arguments = command.name, event.get_command_args()
+        if command.provided is not None:
+            return CommandOutcome(command.provided.run(arguments))
         if name == "model":
             require_configured_url(ConfigFile.of_home().settings(), arguments.strip())
         conversation = self._conversations.acquire(entry, event.source)
         try:
-            outcome = slash_commands.run(conversation, f"/{name} {arguments}".rstrip(), role)
+            line = f"/{name} {arguments}".rstrip()
+            outcome = slash_commands.run(conversation, line, Surface.CHAT, role)
             if name == "model" and arguments:
                 self._conversations.choose_model(entry.session_id, arguments)
         finally:
@@ -192,6 +177,8 @@ class ChatCommands:
 
     def _record_sent(self, entry: SessionEntry, event: MessageEvent) -> CommandOutcome:
         """Record a message that was sent to this chat without a prompt."""
+        if not event.internal:
+            raise UsageError("Unknown command: /sent. Type /help.")
         text = event.text.removeprefix("/sent ")
         self._db.append_message(entry.session_id, "assistant", text, uid=str(event.message_id))
         return CommandOutcome()
@@ -308,13 +295,14 @@ class ChatCommands:
             self._questions.answer(entry.session_key, answer, question)
             return ""
         conversation = self._conversations.running(entry.session_id)
-        if conversation is not None and name in {"new", "reset"}:
+        if conversation is not None and name in NEW_COMMANDS:
             conversation.agent.interrupt("new conversation requested")
             self._questions.cancel(entry.session_key)
         if conversation is None or name not in RUNNING_TURN_COMMANDS:
             return None
         role = self._role(event)
-        _require_right(role, name, event.get_command_args())
+        command = slash_commands.find(name)
+        slash_commands.require_right(command, role, event.get_command_args())
         if name == "steer" and conversation.options.role not in {Role.GUEST, role}:
             return None  # the turn has other rights than the sender
         return self._apply_to_turn(conversation, entry, event, uid)
@@ -328,7 +316,7 @@ class ChatCommands:
                 return "This is an approval: use /approve or /deny."
             return self._answer(entry, event, event.get_command_args())
         line = f"/{event.get_command()} {event.get_command_args()}".rstrip()
-        outcome = slash_commands.run(conversation, line, self._role(event))
+        outcome = slash_commands.run(conversation, line, Surface.CHAT, self._role(event))
         if outcome.answer:
             return self._answer(entry, event, outcome.answer)
         if outcome.stop:
@@ -377,18 +365,7 @@ def with_slash(text: str) -> str:
     if not text.startswith("!") or text[1:2].isspace():
         return text
     name = text[1:].partition(" ")[0].partition("\n")[0].partition("@")[0].lower()
-    is_command = name in CHAT_ONLY_COMMANDS or any(
-        name in (command.name, *command.aliases) for command in slash_commands.all_commands()
-    )
-    return f"/{text[1:]}" if is_command else text
-
-
-def _require_right(role: Role, name: str, arguments: str) -> None:
-    """Raise UsageError if a role may not use a command; unknown commands are reported as such."""
-    if name in CHAT_ONLY_COMMANDS or slash_commands.find(name):
-        is_query = name == "model" and not arguments
-        if not is_query:
-            require_command(role, name)
+    return f"/{text[1:]}" if slash_commands.is_known(name) else text
 
 
 def reset_route(
@@ -403,20 +380,17 @@ def _no_question(event: MessageEvent) -> str:
     return "This question is no longer open." if event.question_id else "No pending question."
 
 
-def menu_commands() -> tuple[MenuCommand, ...]:
-    """The commands for the menus of platforms."""
-    shared = (
+def menu_commands(role: Role = Role.OWNER) -> tuple[MenuCommand, ...]:
+    """The commands for the menus of platforms, those that a role may use."""
+    return tuple(
         MenuCommand(command.name, command.help, command.hint)
-        for command in slash_commands.all_commands()
-        if command.name not in TERMINAL_COMMANDS and ":" not in command.name
+        for command in slash_commands.listed_commands(Surface.CHAT)
+        if ":" not in command.name and may(role, command.right)
     )
-    return (*shared, *(MenuCommand(name, text) for name, text in CHAT_COMMANDS))
 
 
 def _help(role: Role) -> str:
-    """The commands that a role may use."""
     return "\n".join(
         f"{f'/{command.name} {command.hint}'.rstrip()} - {command.help}"
-        for command in menu_commands()
-        if may_use_command(role, command.name)
+        for command in menu_commands(role)
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.inbound import inbox_codec
 from gateway.inbound.commands import OVERTAKING_COMMANDS
 from hermes_conversation.role_limits import OWNER_FOLDER
+from hermes_conversation.slash_commands import ChatRule, names_with
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
 from hermes_core.paths import workspace_path
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.nodes import BoundMessage
 
 # These select another conversation, so messages that wait before them come first.
-ROUTING_COMMANDS: Final = frozenset({"new", "reset", "resume"})
+ROUTING_COMMANDS: Final = names_with(ChatRule.ROUTES)
 SHARED_SETTINGS: Final = (
     "agent.approvals",
     "agent.busy_input",

@@ -14,7 +14,6 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from hermes_agent.providers.selection import require_configured_url
-from hermes_conversation.slash_commands import COMMANDS
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, UsageError
@@ -40,7 +39,8 @@ FULL_MODE: Final = (
     "Full mode cannot be chosen on a web page. Type /permissions full in a terminal, where "
     "`hermes -r ID` opens this conversation."
 )
-# What a page may do; a new method or command is not available to pages until it is listed here.
+# What a page may do; a new method is not available to pages until it is listed here. Slash commands
+# state themselves whether pages have them.
 PAGE_METHODS: Final = frozenset(
     """
     session.create session.list session.most_recent session.resume session.activate
@@ -54,21 +54,13 @@ PAGE_METHODS: Final = frozenset(
     rpc.discover
     """.split()  # noqa: SIM905 - a table
 )
-PAGE_COMMANDS: Final = frozenset(
-    """
-    new resume sessions search title undo redo diff checkpoints retry branch handoff compress usage
-    status model memory skills todo tools approve deny permissions trust stop queue steer remind
-    export copy context init help
-    """.split()  # noqa: SIM905 - a table
-)
 IN_THE_PANEL: Final = (
     "A page restores files in the panel Changed files, which shows the diff first. In a terminal, "
     "`hermes checkpoints restore` does it."
 )
 # Requests that write files: for a page only where no approval is needed.
-LIMITED_METHODS: Final = frozenset(
-    {"checkpoints.preview", "checkpoints.restore", "session.save", "command.dispatch"}
-)
+LIMITED_METHODS: Final = frozenset({"checkpoints.preview", "checkpoints.restore", "session.save"})
+COMMAND_METHODS: Final = frozenset({"commands.catalog", "command.dispatch", "complete.slash"})
 # Requests with a working folder.
 FOLDER_METHODS: Final = frozenset({"session.create", "session.resume", "session.cwd.set"})
 MAX_BYTES: Final = (
@@ -275,10 +267,11 @@ def _check_frame(text: str, context: DashboardContext) -> CheckedFrame:
     try:
         _check_models(request.params)
         _check_mode(request.params)
-        _check_command(request)
         _check_restore(request.params)
         if request.method in LIMITED_METHODS:
             text = _with_params(request, {**request.params, "within_permissions": True})
+        if request.method in COMMAND_METHODS:
+            text = _with_params(request, {**request.params, "surface": "page"})
         if request.method in FOLDER_METHODS:
             text = _with_folder(request, context)
     except HermesError as error:
@@ -322,16 +315,6 @@ def _check_mode(params: JsonObject) -> None:
     words = (mode.split()[:1] for mode in modes if isinstance(mode, str))  # more may follow
     if any(word.lower() == "full" for first in words for word in first):
         raise UsageError(FULL_MODE)
-
-
-def _check_command(request: frames.RpcRequest) -> None:
-    """Refuse built-in commands that are not for pages; others come from the user's own files."""
-    name = str(request.params.get("name") or "").removeprefix("/").lower()
-    built_in = next((item for item in COMMANDS if name in (item.name, *item.aliases)), None)
-    if request.method != "command.dispatch" or built_in is None:
-        return
-    if built_in.name not in PAGE_COMMANDS:
-        raise UsageError(f"/{built_in.name} is not available to pages. Use it in a terminal.")
 
 
 def _check_restore(params: JsonObject) -> None:

@@ -12,10 +12,11 @@ from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_conversation import slash_commands
 from hermes_conversation.attachments import pictures_of
 from hermes_conversation.prompt_branches import prompt_versions
+from hermes_conversation.slash_commands import Surface
 from hermes_core import human_format
 from hermes_core.errors import HermesError
 from tui_gateway.frames import BUSY, INVALID_PARAMS, NO_AGENT, NOTHING_TO_DO, RpcError
-from tui_gateway.handlers.environment import as_rpc
+from tui_gateway.handlers.environment import as_rpc, surface_of
 from tui_gateway.handlers.sessions import open_session, resolve_stored
 from tui_gateway.live_session import TURN_RUNNING
 from tui_gateway.protocol import (
@@ -63,7 +64,8 @@ def switch_by_command(
         return SwitchedConversation(opened, f"Resumed {name} ({count})")
     if command == "handoff":
         _require_idle(live)
-        outcome = as_rpc(lambda: slash_commands.run(live.conversation, f"/handoff {argument}"))
+        line = f"/handoff {argument}"
+        outcome = as_rpc(lambda: slash_commands.run(live.conversation, line, Surface.SCREEN))
         opened = _switch(peer, live, None, "handoff", ends_old=False)
         started = f"Started a new conversation: {opened.stored_session_id}"
         return SwitchedConversation(opened, f"{outcome.text}\n{started}")
@@ -344,7 +346,7 @@ def _answer(peer: Dispatcher, params: RpcParams, text: str) -> object:
 
 
 def catalog(_peer: Dispatcher, params: RpcParams) -> object:
-    commands = slash_commands.all_commands(Path(params.cwd) if params.cwd else None)
+    commands = slash_commands.listed_commands(surface_of(params), params.folder)
     return {"commands": [_command_summary(command) for command in commands]}
 
 
@@ -366,19 +368,18 @@ def dispatch(peer: Dispatcher, params: RpcParams) -> object:
     command = as_rpc(
         lambda: slash_commands.find(name, slash_commands.project_folder(live.conversation))
     )
+    surface = surface_of(params)
+    as_rpc(lambda: slash_commands.require_surface(command, surface))
     switched = switch_by_command(peer, live, command.name, argument)
     if switched is not None:
         session_id = switched.opened.session_id
         return CommandResult("exec", switched.output, changed=True, session_id=session_id)
     line = f"/{name} {argument}".rstrip()
     if command.while_busy:
-        in_terminal = not params.within_permissions
-        outcome, is_changed = (
-            as_rpc(lambda: slash_commands.run(live.conversation, line, in_terminal=in_terminal)),
-            False,
-        )
+        outcome = as_rpc(lambda: slash_commands.run(live.conversation, line, surface))
+        is_changed = False
     else:
-        outcome, is_changed = _changed(peer, live, line)
+        outcome, is_changed = _changed(peer, live, line, surface)
     if not live.follow(outcome, peer):
         raise RpcError(NOTHING_TO_DO, f"nothing to /{command.name}")
     live.emit(live.info())
@@ -387,12 +388,12 @@ def dispatch(peer: Dispatcher, params: RpcParams) -> object:
 
 
 def _changed(
-    peer: Dispatcher, live: LiveSession, line: str
+    peer: Dispatcher, live: LiveSession, line: str, surface: Surface
 ) -> tuple[slash_commands.CommandOutcome, bool]:
     """Run a command; whether it changed the history. Other clients are notified."""
     with live.changing() as conversation:
         before = [message["id"] for message in live.messages()]
-        outcome = as_rpc(lambda: slash_commands.run(conversation, line))
+        outcome = as_rpc(lambda: slash_commands.run(conversation, line, surface))
         is_changed = before != [message["id"] for message in live.messages()]
     if is_changed:
         live.emit(SessionChanged(), but=peer)

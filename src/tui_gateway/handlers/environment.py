@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_conversation import slash_commands
+from hermes_conversation.slash_commands import Surface
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import CheckpointError, UsageError
 from hermes_core.json_values import parse_object
@@ -25,11 +26,19 @@ MAX_COMPLETIONS: Final = 50
 SHELL_SECONDS: Final = 60
 
 
+def surface_of(params: RpcParams) -> Surface:
+    """Where a client says that its user types; by default in the terminal UI."""
+    name = (params.surface or "screen").upper()
+    if name not in Surface.__members__:
+        raise RpcError(INVALID_PARAMS, f"unknown surface {params.surface!r}")
+    return Surface[name]
+
+
 def complete_slash(_peer: Dispatcher, params: RpcParams) -> object:
     text = params.text.removeprefix("/")
     names = [
         f"/{command.name}"
-        for command in slash_commands.all_commands(Path(params.cwd) if params.cwd else None)
+        for command in slash_commands.listed_commands(surface_of(params), params.folder)
         if command.name.startswith(text)
     ]
     return {"items": names, "replace_from": 0}

@@ -10,6 +10,7 @@ from hermes_agent.project.commands import file_commands, parse_command
 from hermes_agent.project.files import read_project
 from hermes_agent.project.trust import TrustStore
 from hermes_conversation import slash_commands
+from hermes_conversation.slash_commands import Surface
 from hermes_core.errors import UsageError
 
 REVIEW = """\
@@ -81,7 +82,7 @@ def test_a_file_never_replaces_a_built_in_command(hermes_home: Path) -> None:
     add(hermes_home / "commands", "help.md", "Mine.")
     add(hermes_home / "commands", "bad name.md", "Mine.")
     add(hermes_home / "commands", "mine.md", "Mine.")
-    names = [item.name for item in slash_commands.all_commands()]
+    names = [item.name for item in slash_commands.listed_commands(Surface.TERMINAL)]
     assert names.count("help") == 1
     assert names[-1] == "mine"
     assert slash_commands.find("help").help.startswith("list commands")

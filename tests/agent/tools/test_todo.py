@@ -14,6 +14,7 @@ from hermes_agent.tools.todo import current_items, format_items
 from hermes_conversation import slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
+from hermes_conversation.slash_commands import Surface
 from hermes_conversation.tool_results import report_of
 from hermes_state import SessionDB
 
@@ -49,12 +50,12 @@ def test_the_user_sees_the_list_also_after_a_restart(tmp_path: Path) -> None:
     with ScriptServer(script) as server, SessionDB() as db:
         options = ConversationOptions(model=f"{server.base_url}#m", cwd=tmp_path)
         talk = Conversation(db, NonInteractivePrompter(), options)
-        assert slash_commands.run(talk, "/todo").text == "The todo list is empty."
+        assert slash_commands.run(talk, "/todo", Surface.TERMINAL).text == "The todo list is empty."
         list(talk.send("make a garden"))
         again = Conversation(
             db, NonInteractivePrompter(), options._replace(session_id=talk.session_id)
         )
-        assert slash_commands.run(again, "/todo").text == "▶ sow"
+        assert slash_commands.run(again, "/todo", Surface.TERMINAL).text == "▶ sow"
         results = [str(row.content) for row in db.messages.rows(talk.session_id)]
         assert report_of(results[2]).lines == ("▶ sow",)
         talk.stop()

@@ -13,6 +13,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from hermes_conversation.slash_commands import ChatRule, names_with
 from hermes_core.json_values import list_in, number_in, object_in, text_in
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _read(text: str | None) -> JsonObject:
 
 
 KEEP_ALIVE_SECONDS: Final = 15.0  # between keep-alive comments of a stream
-RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
+RUNNING_TURN_COMMANDS: Final = names_with(ChatRule.DURING_TURN)
 
 
 class StoppingError(Exception):

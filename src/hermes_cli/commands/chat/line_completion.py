@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from prompt_toolkit.completion import Completer, Completion
 
 from hermes_conversation import slash_commands
+from hermes_conversation.slash_commands import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ class LineCompleter(Completer):
             yield from _arguments(argument[1], argument[2])
         elif before.startswith("/") and " " not in before:
             folder = slash_commands.project_folder(self._conversation)
-            for command in slash_commands.all_commands(folder):
+            for command in slash_commands.listed_commands(Surface.TERMINAL, folder):
                 if command.name.startswith(before[1:]):
                     text, shown = f"/{command.name}", command.help
                     yield Completion(text, -len(before), display_meta=shown)
@@ -48,7 +49,7 @@ class LineCompleter(Completer):
 
 
 def _arguments(name: str, typed: str) -> Iterator[Completion]:
-    commands = slash_commands.all_commands()
+    commands = slash_commands.listed_commands(Surface.TERMINAL)
     found = (command for command in commands if name in (command.name, *command.aliases))
     command = next(found, None)
     for choice in command.choices if command is not None else ():

@@ -18,6 +18,7 @@ from hermes_cli.commands.system import trust
 from hermes_conversation import agent_factory, slash_commands
 from hermes_conversation.input_lines import memory_note, shell_command
 from hermes_conversation.pending_input import join_inputs, returned_input
+from hermes_conversation.slash_commands import Surface
 from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, LeaseTakenError
@@ -147,7 +148,7 @@ class ChatRepl:
             line = self._ask_about_files(line)
             outcome = NO_OUTCOME
             if line:
-                outcome = slash_commands.run(self._conversation, line, in_terminal=True)
+                outcome = slash_commands.run(self._conversation, line, Surface.TERMINAL)
         except HermesError as error:
             self._out.error(str(error))
             return NO_OUTCOME

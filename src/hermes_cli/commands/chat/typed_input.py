@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_conversation import slash_commands
 from hermes_conversation.pending_input import PendingInput
+from hermes_conversation.slash_commands import Surface
 from hermes_core.errors import HermesError
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class BusyInput:
         if not command.while_busy:
             self._out.note(TURN_IS_RUNNING)
             return
-        outcome = slash_commands.run(self._conversation, line, in_terminal=True)
+        outcome = slash_commands.run(self._conversation, line, Surface.TERMINAL)
         if outcome.text:
             self._out.note(outcome.text)
         if outcome.answer and not self.answer(outcome.answer):
