@@ -10,13 +10,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 # Compiled tests and modules are kept: each of the test's processes would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Two processes per core and two more: tests wait for programs, browsers and disks half of the time,
-# and two of them at the same time in a quarter of it.
+# Tests wait for programs, browsers and disks half of the time.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-PARALLEL := -n $(shell expr $(CORES) \* 2 + 2)
-# Tests that start few processes; `make check` runs them.
-QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
-
+PARALLEL := -n $(shell expr $(CORES) \* 2)
 # Tests of the store, and of what uses it, that need no SQLite file.
 ON_POSTGRES := tests/state tests/conversation tests/imports tests/plugins tests/tui_gateway tests/agent/test_turn.py \
 	tests/gateway/test_inbox.py tests/gateway/test_outbox.py tests/gateway/test_service.py \
@@ -25,7 +21,7 @@ ON_POSTGRES := tests/state tests/conversation tests/imports tests/plugins tests/
 	tests/acceptance/test_platform_kills.py tests/acceptance/test_boundary_kinds.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse clients lint style types check test test-engines background tests pagetests compiled clock coverage bench faults seeded-faults pictures lock clean
+.PHONY: help setup page system models synapse clients lint style types pagetests test background quick test-all test-engines clock coverage bench faults seeded-faults pictures lock clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,41 +70,42 @@ clients: setup
 
 lint: style types  ## style, format, types, layers, wording
 
-style: page
+style: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/python tools/check_words.py
 
-types: page
+types: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/set_up_page.py check
+	$(BIN)/python tools/set_up_page.py check --if-node
 
-check: lint  ## lint, types, unit and store tests: less than two minutes
-	$(BIN)/python -m pytest -q $(PARALLEL) $(QUICK)
+pagetests: setup
+	$(BIN)/python tools/set_up_page.py test --if-node
 
-# The type checkers and the tests of the page use what the other tests leave of the cores.
-test:  ## lint and every test
-	@$(MAKE) --no-print-directory -j 4 page system models synapse clients compiled
+# Modules are compiled once: each of the test processes would compile the same ones. The type
+# checkers and the tests of the page use what the other tests leave of the cores.
+test: setup  ## lint, and the tests that need only Python (and Node.js for the page)
+	@$(BIN)/python tools/set_up_page.py --if-node
+	@$(BIN)/python -m compileall -q src tests plugins
 	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory -j 2 background tests
+	@$(MAKE) --no-print-directory -j 2 background quick
 
 background:
 	@nice $(MAKE) --no-print-directory -O types pagetests
 
-tests: setup
-	$(BIN)/python tests/run_in_memory.py $(PARALLEL)
+quick:
+	$(BIN)/python tests/run_tests.py --part quick $(PARALLEL)
 
-pagetests: page
-	$(BIN)/python tools/set_up_page.py test
-
-# Compiled once, while packages are fetched: each of the test processes would compile the same modules.
-compiled: setup
-	@$(BIN)/python -m pytest --collect-only -q >/dev/null
+test-all: page system  ## the tests that `make test` leaves out, and the programs they need
+	@$(MAKE) --no-print-directory -j 3 models synapse clients
+	$(BIN)/python tests/run_tests.py --check-cost
+	$(BIN)/python tests/run_tests.py --part rest $(PARALLEL)
+	@$(MAKE) --no-print-directory test-engines
 
 # The same tests on histories in PostgreSQL: those of the store, of what uses it, and of its faults.
 test-engines: page system  ## the tests of the store and its users, on PostgreSQL
-	HERMES_TEST_ENGINE=postgresql $(BIN)/python tests/run_in_memory.py -q $(PARALLEL) $(ON_POSTGRES)
+	HERMES_TEST_ENGINE=postgresql $(BIN)/python tests/run_tests.py -q $(PARALLEL) $(ON_POSTGRES)
 
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
 	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)
@@ -116,7 +113,7 @@ clock: page system  ## the tests that read the clock, at three times of day in t
 # The tests of inherited signals fail if they are measured.
 coverage: lint system models synapse clients  ## every test with a coverage report; takes more than twice as long
 	$(BIN)/coverage erase
-	-PYTHONPATH=$(CURDIR)/tests/measured $(BIN)/python tests/run_in_memory.py $(PARALLEL)
+	-PYTHONPATH=$(CURDIR)/tests/measured $(BIN)/python tests/run_tests.py $(PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

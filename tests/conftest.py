@@ -15,7 +15,7 @@ from hypothesis import settings
 import hermes_plugin_host
 from hermes_agent.providers.presets import PRESETS
 from hermes_state.engine.sqlite import driver
-from support import cpu_seconds, signals
+from support import cpu_seconds, selection, signals
 from support.command_line import Hermes, run_hermes
 from support.mail_server import MailServer, running_mail_server
 from support.postgres import IS_ON_POSTGRES, PostgresServer, running_postgres
@@ -36,6 +36,27 @@ settings.load_profile("search" if os.environ.get("HERMES_CAMPAIGN") == "full" el
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT / ".." / "shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", choices=("quick", "rest"), help="see tests/support/selection.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file in vain: a quick run needs few of the left-out ones."""
+    if config.getoption("--part") != "quick" or not collection_path.is_relative_to(ROOT):
+        return None
+    path = collection_path.relative_to(ROOT).as_posix() + ("/" if collection_path.is_dir() else "")
+    return None if selection.may_have_quick_tests(path) else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the part that was asked for."""
+    part = config.getoption("--part")
+    if part is not None:
+        left_out = [item for item in items if selection.is_quick(item.nodeid) != (part == "quick")]
+        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,18 +1,20 @@
-"""Check user-visible text for wording that docs and messages avoid.
+"""Check text for wording that docs, messages, docstrings and comments avoid.
 
     python3 tools/check_words.py            check the default files (CHECKED below)
     python3 tools/check_words.py PATH...    check these files and folders
 
-Checked are string literals of Python and TypeScript files, the code of shell scripts, the prose
-of Markdown and HTML files, and JSON and YAML files as a whole; comments, docstrings and code
-blocks are not. A line with the comment `words: allow` is skipped. Standard library only.
+Checked are the string literals, docstrings and comments of Python and TypeScript files, the code of
+shell scripts, the prose of Markdown and HTML files, and JSON and YAML files as a whole. A line with
+the comment `words: allow` is skipped. Standard library only.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,16 +26,11 @@ ALLOW_MARKER = "words: allow"
 
 PLUGIN = "plugins/hermes-achievements/dashboard"
 PAGE = ("web/index.html", "web/src", f"{PLUGIN}/src", f"{PLUGIN}/manifest.json")
-# A package is added when its texts are rewritten; in the end this is hermes, src, tools, plugins.
-PROGRAMS = (
-    "hermes",
-    "tools",
-    "src",
-    "plugins/boundary-log",
-)
+PROGRAMS = ("hermes", "tools", "src", "plugins")
 DOCS = (
     "README.md",
     "ARCHITECTURE.md",
+    "AGENTS.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs",
@@ -57,7 +54,10 @@ def _pattern(expression: str, suggestion: str) -> Pattern:
 
 PATTERNS = (
     _pattern(r"nobody|somebody|anybody|everybody|whoever", "name the role: user, caller, process"),
-    _pattern(r"(?:is|are|was|were)\s+no(?!\s+longer)\s+\w+", "'invalid X', 'not an X' or 'no X'"),
+    _pattern(
+        r"(?<!there\s)(?:is|are|was|were)\s+no(?!\s+longer)\s+\w+",
+        "'invalid X', 'not an X' or 'no X'",
+    ),
     _pattern(r"no\s+more(?!\s+than)|any\s*more(?!\s+than)", "'no longer', or a verb: 'revoke'"),
     _pattern(r"anew", "'again', or a verb: 'rebuild', 'restart'"),
     _pattern(r"(?:go|goes|went|gone|going)\s+on", "'continue'"),
@@ -91,7 +91,7 @@ PATTERNS = (
 
 
 class Text(NamedTuple):
-    """User-visible text and the line on which it starts."""
+    """Text and the line on which it starts."""
 
     line: int
     content: str
@@ -133,22 +133,13 @@ def _texts(path: Path, source: str) -> Iterator[Text]:
 
 
 def _python_texts(source: str) -> Iterator[Text]:
-    tree = ast.parse(source)
-    docstrings = {id(node) for node in map(_docstring, ast.walk(tree)) if node is not None}
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Constant(value=str() as content) if id(node) not in docstrings:
+            case ast.Constant(value=str() as content):
                 yield Text(node.lineno, content)
-
-
-def _docstring(node: ast.AST) -> ast.Constant | None:
-    """The docstring node of a module, class or function."""
-    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return None
-    match node.body:
-        case [ast.Expr(value=ast.Constant(value=str()) as constant), *_]:
-            return constant
-    return None
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield Text(token.start[0], token.string)
 
 
 # A comment or a string literal, whichever starts first.
@@ -161,8 +152,7 @@ _IMPORT = re.compile(r"""(?m)^(?:import\b[^;"']*|export\b[^;"'=]*from\s*)["'][^"
 def _typescript_texts(source: str) -> Iterator[Text]:
     source = _IMPORT.sub(_blank, source)
     for match in _TYPESCRIPT.finditer(source):
-        if not match.group().startswith("/"):
-            yield Text(1 + source.count("\n", 0, match.start()), match.group()[1:-1])
+        yield Text(1 + source.count("\n", 0, match.start()), match.group())
 
 
 def _shell_texts(source: str) -> Iterator[Text]:

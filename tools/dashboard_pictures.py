@@ -2,7 +2,7 @@
 
 .venv/bin/python tools/dashboard_pictures.py
 
-It makes a demo in a folder of its own, serves it, and takes it away again.
+It makes a demo in a folder of its own, serves it, and removes it.
 """
 
 from __future__ import annotations

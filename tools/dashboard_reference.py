@@ -1,4 +1,4 @@
-"""Write what the dashboard's server says of itself: for programs and for people.
+"""Write the reference of the dashboard's server: for programs and for people.
 
 .venv/bin/python tools/dashboard_reference.py
 
@@ -93,7 +93,7 @@ def document(found: dict[str, Any]) -> str:
 
 
 def tables(found: dict[str, Any]) -> str:
-    """Every address with the sentence that says what it does, by group."""
+    """Every address with its description, by group."""
     rows: dict[str, list[str]] = {}
     for path, methods in found["paths"].items():
         for method in METHODS:

@@ -1,4 +1,4 @@
-"""Make the table of known models anew: windows and prices, from the package `genai-prices`.
+"""Rebuild the table of known models: windows and prices, from the package `genai-prices`.
 
     uv run --no-project --with genai-prices python tools/make_known_models.py
 

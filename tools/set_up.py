@@ -75,6 +75,7 @@ def is_current(kind: str) -> bool:
 
 def set_up(kind: str) -> None:
     """Update `.venv` to the lock file of *kind*, if needed."""
+    start = time.monotonic()
     with setup_lock():
         if is_current(kind):
             return
@@ -88,7 +89,7 @@ def set_up(kind: str) -> None:
         point_to_source()
         for each in STAMPS[kind]:
             write_stamp(each)
-    print_message("Setup complete.")
+    print_message(f"Setup complete ({time.monotonic() - start:.0f} s).")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
     python3 tools/set_up_acpx.py
 
-It is no part of Hermes. npm is found as for the dashboard's page. The stamp (a copy of the lock
+It is not part of Hermes. npm is found as for the dashboard's page. The stamp (a copy of the lock
 file that was installed) is written last; while it is that file, there is nothing to do.
 """
 

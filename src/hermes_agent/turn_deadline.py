@@ -107,7 +107,7 @@ class TurnDeadline:
             self._schedule()
 
     def _expiry(self) -> str:
-        """Why the turn has to end; empty while it may go on."""
+        """Why the turn has to end; empty while it may continue."""
         now = self._clock()
         with self._lock:
             if self._open_questions:  # the time since the last check does not count

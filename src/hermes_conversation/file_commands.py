@@ -50,7 +50,7 @@ def parse_undo(words: str) -> UndoRequest:
 
 
 class RestoreRequest(NamedTuple):
-    """Checkpoints to take back, paths to limit that to, and paths to overwrite."""
+    """Checkpoints to undo, paths to limit that to, and paths to overwrite."""
 
     numbers: tuple[int, ...]
     only: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def selected(conversation: Conversation, words: str) -> CheckpointSelection:
 
 
 def checkpoints(conversation: Conversation, words: str) -> str:
-    """List checkpoints, show what one changed, or take it back."""
+    """List checkpoints, show what one changed, or undo it."""
     verb, _, rest = words.strip().partition(" ")
     if verb in {"", "list"}:
         return "\n".join(listed(conversation)) or NO_CHANGES
@@ -167,7 +167,7 @@ def describe(outcome: FileOutcome) -> str:
 
 
 def undo_files(conversation: Conversation, count: int) -> str:
-    """Take back what the last exchanges changed in files."""
+    """Undo what the last exchanges changed in files."""
     selection = conversation.files.of_last_prompts(count)
     if not selection:
         return "These messages have not changed any files."

@@ -1,4 +1,4 @@
-"""What a conversation changed in files: its checkpoints, their diff, and taking them back."""
+"""What a conversation changed in files: its checkpoints, their diff, and undoing them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FolderCheckpoints(NamedTuple):
 
 
 class FilePlan(NamedTuple):
-    """What taking checkpoints back would do; a path may be refused."""
+    """What undoing checkpoints would do; a path may be refused."""
 
     numbers: tuple[int, ...]
     paths: list[PlannedPath]
@@ -52,7 +52,7 @@ class FilePlan(NamedTuple):
 
 
 class FileOutcome(NamedTuple):
-    """What taking checkpoints back did; restoring *undo_numbers* brings it back."""
+    """What undoing checkpoints did; restoring *undo_numbers* redoes it."""
 
     restored: list[str]
     refused: list[PlannedPath]
@@ -60,7 +60,7 @@ class FileOutcome(NamedTuple):
 
 
 class CheckpointSelection:
-    """Checkpoints that are shown or taken back together; they may be of several folders."""
+    """Checkpoints that are shown or undone together; they may be of several folders."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class CheckpointSelection:
         return "".join(texts)
 
     def plan(self, only: Iterable[str] = ()) -> FilePlan:
-        """What taking them back would do now."""
+        """What undoing them would do now."""
         names = list(only)
         plans = [FileRestore(*each, self._review).plan(names) for each in self._folders]
         paths = [path for plan in plans for path in plan.paths]
@@ -108,7 +108,7 @@ class CheckpointSelection:
     def restore(
         self, session_id: str, only: Iterable[str] = (), force: Iterable[str] = ()
     ) -> FileOutcome:
-        """Take them back, except for paths that others changed and that are not forced."""
+        """Undo them, except for paths that others changed and that are not forced."""
         names, forced = list(only), list(force)
         outcome = FileOutcome([], [], ())
         for each in self._folders:

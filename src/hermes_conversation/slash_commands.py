@@ -597,7 +597,7 @@ def require_surface(command: SlashCommand, surface: Surface) -> None:
 
 
 def require_right(command: SlashCommand, role: Role, words: str) -> None:
-    """Raise UsageError if a role may not use a command; the name of the model is no secret."""
+    """Raise UsageError if a role may not use a command; the name of the model is not secret."""
     if roles.may(role, command.right) or (command.run is _model and not words.strip()):
         return
     is_for_members = roles.may(Role.MEMBER, command.right)

@@ -241,7 +241,7 @@ class TlsProtocol(asyncio.Protocol):
 
     async def _run_handshake(self, transport: asyncio.Transport) -> None:
         secure = None
-        with contextlib.suppress(OSError, asyncio.CancelledError):  # a client that is no client
+        with contextlib.suppress(OSError, asyncio.CancelledError):  # not a valid client
             secure = await asyncio.get_running_loop().start_tls(
                 transport,
                 self,

@@ -41,7 +41,7 @@
       CheckpointError            a checkpoint of a folder cannot be taken or restored
         FolderTooLargeError      the folder is beyond the limits of checkpoints
 
-An error message says what happened and what to do; `exit_code` is the exit status of the
+An error message states what happened and what to do; `exit_code` is the exit status of the
 command line.
 """
 

@@ -146,7 +146,7 @@ class NoGatewayAdministration:
     """Where the gateway is not part of the process that serves the page."""
 
     def people(self) -> list[GatewayPerson]:
-        """Nobody is known."""
+        """No person is known."""
         return []
 
     def require_possible_role(self, platform: str, user_id: str, role: str) -> None:

@@ -2,7 +2,7 @@
 
 The agent may change files in its working folder without asking, so the root of all files, a
 parent of the home folder and the Hermes folder are refused, and the home folder is taken only
-if the user says so.
+if the user confirms it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Workspaces:
         return folder
 
     def of_session(self, db: SessionDB, session_id: str) -> Path:
-        """The folder in which a stored conversation goes on; else the default."""
+        """The folder in which a stored conversation continues; else the default."""
         try:
             session = db.sessions.find(db.lookup.resolve(session_id))
             folder = session.cwd if session is not None else None

@@ -45,7 +45,7 @@ def is_compressed(path: Path) -> bool:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BufferedIOBase]:
-    """Open a file, decompressing it if its name says that it is compressed."""
+    """Open a file, decompressing it if its name ends like that of a compressed one."""
     if path.suffix == GZIP_SUFFIX:
         with gzip.open(path) as file:
             yield file

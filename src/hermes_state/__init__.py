@@ -33,7 +33,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "SessionDB":
-        from hermes_state.store import SessionDB  # noqa: PLC0415 - keeps start-up light
+        from hermes_state.store import SessionDB  # noqa: PLC0415 - keeps startup light
 
         return SessionDB
     if name == "AsyncSessionDB":
@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
     if name == "DEFAULT_DB_PATH":
         return paths.state_db_path()
     if name in __all__ or name == "_db_opens_cleanly":
-        from hermes_state import compatibility  # noqa: PLC0415 - keeps start-up light
+        from hermes_state import compatibility  # noqa: PLC0415 - keeps startup light
 
         return getattr(compatibility, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

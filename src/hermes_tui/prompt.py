@@ -324,7 +324,7 @@ class Prompt(TextArea):
         word = PATH_WORD.search(self.text_before_cursor)
         is_path = word is not None and word[1] and not word[0].startswith("@")
         if word is None or not is_path or self.completer is None:
-            # The menu of a mention opens by itself; keep the focus while there is text.
+            # The menu of a mention opens automatically; keep the focus while there is text.
             return bool(self.text)
         self.completer.complete_path(word[1])
         return True

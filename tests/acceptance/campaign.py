@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep import health
 from support.command_line import FORK_SERVER, GATEWAY_MODULES, needs_own_interpreter
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKERS = Path(__file__).resolve().parent / "workers"
 RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
 IS_FULL = os.environ.get("HERMES_CAMPAIGN") == "full"
-PATIENCE_SECONDS = 120.0
 # Workers that are started often, and do not test what an interpreter does at its start.
 FORKED_SCRIPTS = {"append_and_stream.py", "deliver.py", "run_schedules.py"}
 

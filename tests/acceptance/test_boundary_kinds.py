@@ -27,6 +27,7 @@ from support.chat import LocalChatClient
 from support.gateway_process import GatewayProcess
 from support.model_servers import configured_models, model_argument
 from support.plain_terminal import EDITOR, quit_chat, start_chat
+from support.waiting import PATIENCE_SECONDS
 from support.wire import RpcClient
 
 if TYPE_CHECKING:
@@ -424,7 +425,7 @@ def test_switching_in_the_terminal_ui(
         live = dispatch(client, live, "handoff", "telegram")
         prompt(client, live)
         os.kill(client.process.pid, signal.SIGTERM)
-        client.process.wait(timeout=60)
+        client.process.wait(timeout=PATIENCE_SECONDS)
     finally:
         client.close()
     first, second, branch, last = reversed(stored_sessions())

@@ -171,7 +171,7 @@ async def test_a_message_that_ends_the_process_is_given_up_and_the_others_are_an
         for number in range(BYSTANDERS):
             await chat.send("hello", f"c{number}-1", f"c{number}")
     crashes = 0
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while len(replies().get("poisoned", [])) < 2:
         assert time.monotonic() < deadline
         if not gateway.is_running:

@@ -25,6 +25,7 @@ from support.command_line import command
 from support.drafts import draft_text
 from support.model_servers import model_argument, model_servers
 from support.processes import is_command_running, unique_sleep
+from support.waiting import PATIENCE_SECONDS
 from support.wire import RpcClient
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ class ChatTerminal:
         program, *arguments = command("chat", "--model", address)
         environment: Any = {**os.environ, "TERM": "xterm-256color"}
         self.child = pexpect.spawn(
-            program, arguments, encoding="utf-8", timeout=60, cwd=str(folder), env=environment
+            program,
+            arguments,
+            encoding="utf-8",
+            timeout=PATIENCE_SECONDS,
+            cwd=str(folder),
+            env=environment,
         )
         self.child.logfile_read = self._log
         self.child.expect("/help")

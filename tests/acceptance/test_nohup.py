@@ -10,6 +10,7 @@ import pytest
 
 from support.command_line import command
 from support.dashboards import wait_until
+from support.waiting import PATIENCE_SECONDS
 
 PROGRAMS = {
     "daemon": ("serve",),
@@ -44,4 +45,4 @@ def test_signals_ignored_by_the_parent_stay_ignored(start: list[str], program: s
             process.send_signal(signal.SIGHUP)
             process.send_signal(signal.SIGINT)
         process.terminate()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0

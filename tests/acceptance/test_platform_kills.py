@@ -19,7 +19,7 @@ from gateway.outbound.sender import DUPLICATE_NOTE
 from hermes_state import SessionDB
 from support import platform_chats
 from support.gateway_process import GatewayProcess
-from support.waiting import async_wait_until
+from support.waiting import PATIENCE_SECONDS, async_wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -31,7 +31,6 @@ MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 MESSAGES, KILLS = size(12, 300), size(2, 60)
 # The event before each kill, in rotation; None is a random time, also during the start.
 MOMENTS = ("delivery", "answer", None)
-PATIENCE_SECONDS = 240.0
 MOMENT_SECONDS = 15.0
 
 

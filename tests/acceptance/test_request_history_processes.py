@@ -17,6 +17,7 @@ from support.command_line import command
 from support.drafts import draft_text
 from support.model_servers import model_argument, model_servers
 from support.rendered_history import Messages, assert_extends, serialised, user_message
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,7 +95,7 @@ def test_after_a_signal_in_mid_stream(hermes: Hermes, serve: Any) -> None:
     with chat_process(server, "count") as process:
         output = read_until(process, b"four")
         process.send_signal(signal.SIGTERM)
-        output += process.communicate(timeout=60)[0]
+        output += process.communicate(timeout=PATIENCE_SECONDS)[0]
     sent = continue_chat(hermes, server, "and?")
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
     assert sent[2]["content"].strip() == output.decode().strip()

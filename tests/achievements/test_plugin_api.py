@@ -60,7 +60,7 @@ def serving(module: ModuleType) -> Iterator[httpx.Client]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    with httpx.Client(base_url=address, timeout=60, verify=NO_CERTIFICATES) as client:
+    with httpx.Client(base_url=address, timeout=PATIENCE_SECONDS, verify=NO_CERTIFICATES) as client:
         while not server.started:
             time.sleep(0.01)
         yield client
@@ -243,7 +243,9 @@ def test_19_other_requests_do_not_wait_for_a_rescan(
     answers: list[httpx.Response] = []
     address = str(client.base_url)
     waiting = threading.Thread(
-        target=lambda: answers.append(httpx.post(f"{address}{PREFIX}/rescan", timeout=60))
+        target=lambda: answers.append(
+            httpx.post(f"{address}{PREFIX}/rescan", timeout=PATIENCE_SECONDS)
+        )
     )
     waiting.start()
     assert started.wait(PATIENCE_SECONDS)
@@ -410,7 +412,9 @@ async def test_concurrent_rescans_share_a_run_and_use_no_server_thread(
 
     monkeypatch.setattr(plugin, "_run_scan_and_update_cache", run_slowly)
     monkeypatch.setattr(plugin._RESCANS, "join", count_and_join)
-    async with httpx.AsyncClient(base_url=client.base_url, timeout=120) as async_client:
+    async with httpx.AsyncClient(
+        base_url=client.base_url, timeout=PATIENCE_SECONDS
+    ) as async_client:
         requested = [asyncio.create_task(async_client.post(f"{PREFIX}/rescan")) for _ in range(60)]
         assert await asyncio.to_thread(started.wait, 60)
         await async_wait_until(lambda: len(joined) == len(requested))

@@ -21,6 +21,7 @@ from hermes_achievements.service import AchievementService
 from hermes_conversation import achievements
 from hermes_core.clock import ManualClock
 from hermes_core.errors import ScanError
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -466,4 +467,4 @@ def test_exit_does_not_wait_for_a_scan(tmp_path: Path, ending: str) -> None:
     program.write_text(SLOW)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(program), str(tmp_path / "kept"), ending]
-    subprocess.run(command, check=True, timeout=240, env=environment)
+    subprocess.run(command, check=True, timeout=PATIENCE_SECONDS, env=environment)

@@ -188,7 +188,7 @@ def test_the_last_state_is_shown_at_once_and_refreshed_afterwards(
     visitor = visit(home.url)
     visitor.context.add_init_script(RECORD_SESSION_COUNT)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
-    expect(page.get_by_text(re.compile("in 65 sessions"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("in 65 sessions"))).to_be_visible()
     assert page.evaluate("window.sessionCounts") == ["40", "65"]
 
 

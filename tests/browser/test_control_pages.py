@@ -44,7 +44,7 @@ def confirm_change(page: Page) -> None:
     expect(command).to_be_visible()
     code = command.inner_text().split()[-1]
     assert run_hermes("dashboard", "confirm", code, "--yes").code == 0
-    expect(changes.get_by_text("The change is in effect")).to_be_visible(timeout=20_000)
+    expect(changes.get_by_text("The change is in effect")).to_be_visible()
     changes.get_by_role("button", name="Dismiss").click()
     expect(changes).to_have_count(0)
 
@@ -119,7 +119,7 @@ def test_a_webhook_route_is_added_changed_and_removed(visitor: Visitor) -> None:
     visitor.problems.allow("status of 400")
     page = visitor.open("/gateway")
     panel = page.get_by_role("region", name="Webhook routes")
-    expect(panel.get_by_text("No routes yet.")).to_be_visible(timeout=20_000)
+    expect(panel.get_by_text("No routes yet.")).to_be_visible()
     panel.get_by_role("button", name="Add a route").click()
     form = page.get_by_role("dialog")
     form.get_by_role("textbox", name="Name").fill("reviews")
@@ -143,7 +143,7 @@ def test_a_webhook_route_is_added_changed_and_removed(visitor: Visitor) -> None:
     form.get_by_label("Deliveries per minute").fill("5")
     form.get_by_role("button", name="Save").click()  # fewer rights, at once
     expect(page.get_by_text("Saved the route reviews.")).to_be_visible()
-    expect(edit).to_be_focused(timeout=20_000)
+    expect(edit).to_be_focused()
     entry = route_entries(ConfigFile.of_home())["reviews"]
     assert parse_options(entry)[2:] == ("https://ci.example/answers", "per-delivery", True, 5)
     check_look(page)
@@ -224,7 +224,7 @@ def test_models_show_window_and_price_and_a_price_can_be_set(page: Page) -> None
         form.get_by_role("button", name="Save").click()
         expect(row.get_by_text("$2.5")).to_be_visible()
         opener = row.get_by_role("button", name="Set the price of scripted")
-        expect(opener).to_be_focused(timeout=20_000)
+        expect(opener).to_be_focused()
         expect(row.get_by_text("Own price")).to_be_visible()
         assert ConfigFile.of_home().block("prices") == {"scripted": {"input": 2.5, "output": 10.0}}
         check_look(page)
@@ -257,7 +257,7 @@ def test_an_mcp_server_is_added_tested_and_removed(visitor: Visitor) -> None:
     expect(row.get_by_text("enabled")).to_be_visible()
     row.get_by_role("button", name="Test shop").click()
     tools = page.get_by_role("region", name="shop: ")
-    expect(tools.get_by_text("price", exact=True)).to_be_visible(timeout=20_000)
+    expect(tools.get_by_text("price", exact=True)).to_be_visible()
     check_look(page)
     row.get_by_role("button", name="Remove shop").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
@@ -312,9 +312,7 @@ def test_a_price_below_zero_is_refused_at_its_field(visitor: Visitor) -> None:
     price.fill("-5")
     output.fill("10")
     form.get_by_role("button", name="Save").click()
-    expect(form.get_by_text("The price must be a number from 0 to 1000000.")).to_be_visible(
-        timeout=20_000
-    )
+    expect(form.get_by_text("The price must be a number from 0 to 1000000.")).to_be_visible()
     assert ("from 0 to 1000000" in field_error(price), field_error(output)) == (True, "")
     assert ConfigFile.of_home().block("prices") == {}
     expect(price).to_be_focused()

@@ -109,12 +109,12 @@ def test_the_gateway_is_started_and_stopped_on_the_page(
     page.get_by_role("button", name="Start").click()
     expect(platforms.get_by_role("row", name="local connected")).to_be_visible()
     log = page.get_by_role("region", name="gateway.jsonl")
-    expect(log).to_contain_text("info", timeout=60_000)
+    expect(log).to_contain_text("info")
     nodes = page.get_by_role("region", name="Processes")
     expect(nodes.get_by_text("alive").first).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("The gateway is not running")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("The gateway is not running")).to_be_visible()
     assert status.running_pid() is None
 
 

@@ -81,7 +81,9 @@ def test_the_agent_acts_in_the_folder_it_is_called_from(
 def test_piped_text_is_added_to_the_question(serve: Any) -> None:
     server = serve("[{say: Read.}]")
     arguments = command("chat", "-q", "what is this?", "--model", model_argument(server), "-")
-    subprocess.run(arguments, input=b"some text", check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        arguments, input=b"some text", check=True, capture_output=True, timeout=PATIENCE_SECONDS
+    )
     assert rows()[0]["content"] == "what is this?\n\nsome text"
 
 
@@ -89,7 +91,11 @@ def test_piped_input_is_one_question(serve: Any) -> None:
     server = serve("[{say: Read.}]")
     arguments = command("chat", "--model", model_argument(server))
     result = subprocess.run(
-        arguments, input=b"one\ntwo\nthree\n", check=True, capture_output=True, timeout=60
+        arguments,
+        input=b"one\ntwo\nthree\n",
+        check=True,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
     )
     assert result.stdout == b"Read.\n"
     assert result.stderr == b""
@@ -101,7 +107,9 @@ def test_no_question_without_a_terminal_is_a_usage_error(
     serve: Any, extra_arguments: list[str]
 ) -> None:
     arguments = command("chat", "--model", model_argument(serve("[]")), *extra_arguments)
-    result = subprocess.run(arguments, input=b" \n", check=False, capture_output=True, timeout=60)
+    result = subprocess.run(
+        arguments, input=b" \n", check=False, capture_output=True, timeout=PATIENCE_SECONDS
+    )
     assert result.returncode == 2
     assert b'hermes chat -q "' in result.stderr
 

@@ -78,7 +78,7 @@ def test_bash_completes(scripts: Path, line: str, expected: set[str] | None) -> 
         capture_output=True,
         check=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     result = {word.strip() for word in finished.stdout.splitlines()} - {""}
     if expected is None:
@@ -92,7 +92,7 @@ def test_fish_completes(scripts: Path, line: str, expected: set[str] | None) -> 
     finished = subprocess.run(
         [shell("fish"), "--no-config", "-c",
          f"source {scripts / 'completion.fish'}; complete -C {shlex.quote(line)}"],
-        capture_output=True, check=True, text=True, timeout=60,
+        capture_output=True, check=True, text=True, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     result = {word.partition("\t")[0].strip() for word in finished.stdout.splitlines()} - {""}
     assert result >= (expected or {OSLO, CHAT})
@@ -145,7 +145,7 @@ def test_an_id_is_found_however_old_it_is(scripts: Path, history: Path) -> None:
         capture_output=True,
         check=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     assert result.stdout.strip() == OSLO
 
@@ -158,7 +158,7 @@ def test_without_a_history_no_ids_are_offered(scripts: Path, history: Path) -> N
         capture_output=True,
         check=False,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     assert "2026" not in result.stdout
     assert not (history / "state.db").exists()

@@ -14,6 +14,7 @@ import pytest
 
 from hermes_cli.man_page import man_page
 from hermes_cli.parser import COMMANDS
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from support.command_line import Hermes
@@ -91,7 +92,7 @@ def test_the_installed_completion_works_in_bash(user_home: Path, hermes: Hermes)
         '_python_argcomplete hermes; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
-        ["bash", "-c", call], capture_output=True, check=True, text=True, timeout=60
+        ["bash", "-c", call], capture_output=True, check=True, text=True, timeout=PATIENCE_SECONDS
     )
     assert done.stdout.split() == ["sessions"]
 
@@ -104,7 +105,7 @@ def test_the_manual_page_is_valid_and_names_every_command(tmp_path: Path) -> Non
         pytest.skip("groff is not installed: the manual page cannot be formatted")
     done = subprocess.run(
         [groff, "-man", "-Tutf8", "-Kutf8", "-ww", "-P-cbou", str(page)],
-        capture_output=True, check=True, text=True, timeout=60,
+        capture_output=True, check=True, text=True, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     assert done.stderr == ""
     headings = {line.strip() for line in done.stdout.splitlines()}
@@ -115,7 +116,7 @@ def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
     return subprocess.run(
         ["git", "-C", str(folder), *identity, *arguments],
-        capture_output=True, check=True, text=True, timeout=60,
+        capture_output=True, check=True, text=True, timeout=PATIENCE_SECONDS,
     ).stdout  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def checkout(tmp_path: Path) -> tuple[Path, Path]:
 def update(clone: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "hermes_cli", "update", *arguments],
-        capture_output=True, check=False, text=True, timeout=60, cwd=clone,
+        capture_output=True, check=False, text=True, timeout=PATIENCE_SECONDS, cwd=clone,
         env={**os.environ, "PYTHONPATH": str(clone / "src")},
     )  # fmt: skip
 
@@ -193,7 +194,9 @@ def test_a_checkout_without_its_origin_says_so(
 
 def test_a_package_needs_neither_npm_nor_a_compiler(tmp_path: Path, hermes_home: Path) -> None:
     subprocess.run(
-        [UV, "build", "--quiet", "--wheel", "-o", tmp_path, ROOT], check=True, timeout=300
+        [UV, "build", "--quiet", "--wheel", "-o", tmp_path, ROOT],
+        check=True,
+        timeout=PATIENCE_SECONDS,
     )
     (wheel,) = tmp_path.glob("*.whl")
     folders = {
@@ -204,26 +207,31 @@ def test_a_package_needs_neither_npm_nor_a_compiler(tmp_path: Path, hermes_home:
     subprocess.run(
         [UV, "tool", "install", "--quiet", "--python", sys.executable, "--no-build",
          "--constraints", lock, wheel],
-        check=True, timeout=300, env={**os.environ, **folders},
+        check=True, timeout=PATIENCE_SECONDS, env={**os.environ, **folders},
     )  # fmt: skip
     program = tmp_path / "bin" / "hermes"
     variables = {**os.environ, "PATH": "/usr/bin:/bin", "HERMES_HOME": str(hermes_home)}
     listed = subprocess.run(
         [program, "plugins", "list", "--json"],
-        capture_output=True, check=True, text=True, timeout=60, env=variables, cwd=tmp_path,
+        capture_output=True, check=True, text=True, timeout=PATIENCE_SECONDS, env=variables,
+        cwd=tmp_path,
     )  # fmt: skip
     assert "irc" in listed.stdout
     find_page = "from hermes_dashboard.page import Page; print(Page.locate().folder)"
     python = tmp_path / "uv/tools/hermes-sessions/bin/python"
     page = subprocess.run(
-        [python, "-I", "-c", find_page], capture_output=True, check=True, text=True, timeout=60
+        [python, "-I", "-c", find_page],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
     index = Path(page.stdout.strip()) / "index.html"
     assert index.is_relative_to(tmp_path)
     assert "assets/" in index.read_text()
     advice = subprocess.run(
         [program, "update"],
-        capture_output=True, check=False, text=True, timeout=60, env=variables,
+        capture_output=True, check=False, text=True, timeout=PATIENCE_SECONDS, env=variables,
     )  # fmt: skip
     assert advice.returncode == 2
     assert "uv tool install --force FILE.whl" in advice.stderr

@@ -16,6 +16,7 @@ import pytest
 
 from acceptance.campaign import IS_FULL
 from hermes_core import __version__
+from support.waiting import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = f"hermes {__version__}\n"
@@ -55,7 +56,7 @@ def start(
         text=True,
         cwd=cwd,
         env={**os.environ, "PATH": path},
-        timeout=240,
+        timeout=PATIENCE_SECONDS,
     )
 
 
@@ -182,7 +183,7 @@ def test_two_first_starts_at_once(tmp_path: Path) -> None:
         )
         for _ in range(2)
     ]
-    ends = [process.communicate(timeout=240) for process in pair]
+    ends = [process.communicate(timeout=PATIENCE_SECONDS) for process in pair]
     assert [out for out, _ in ends] == [VERSION, VERSION]
     assert sum("Installing" in err for _, err in ends) == 1
 
@@ -263,7 +264,7 @@ def test_progress_on_a_terminal_is_one_line_that_is_cleared(tmp_path: Path) -> N
         ["--version"],
         encoding="utf-8",
         env={**os.environ, "PATH": UV_ON_PATH},
-        timeout=240,
+        timeout=PATIENCE_SECONDS,
     )
     output = str(child.read())
     child.close()

@@ -17,6 +17,7 @@ import pytest
 from hermes_core import __version__
 from hermes_core.media_store import of_home
 from hermes_state import SessionDB
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -87,7 +88,7 @@ async def http_session(url: str, key: str) -> AsyncIterator[ClientSession]:
 
     headers = {"Authorization": f"Bearer {key}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE_SECONDS) as http,
         streamable_http_client(url, http_client=http) as streams,
         ClientSession(streams[0], streams[1]) as session,
     ):
@@ -199,7 +200,7 @@ async def test_over_http_each_key_has_the_rights_of_its_role(conversation_id: st
         db.create_session("s3", "api_server", is_owned=False, chat_id="key:member/notes")
         db.append_message("s3", "user", "kumquats of a member")
     async with http_server("--allow-send", "--allow-approve") as url:
-        async with httpx2.AsyncClient(timeout=60) as http:
+        async with httpx2.AsyncClient(timeout=PATIENCE_SECONDS) as http:
             for headers in ({}, {"Authorization": "Bearer wrong"}):
                 answer = await http.post(url, headers=headers, json={})
                 assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")

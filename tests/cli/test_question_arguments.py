@@ -10,6 +10,7 @@ import pytest
 from hermes_cli.parser import OTHER_NAMES
 from support.command_line import command
 from support.model_servers import configured_models
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,12 @@ def asked(server: Any) -> str:
 
 def piped(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*arguments), input=text, capture_output=True, text=True, check=False, timeout=60
+        command(*arguments),
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
     )
 
 

@@ -22,6 +22,7 @@ from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from support.rows import listed_session, message_row, session_row
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +73,7 @@ def preview(app: BrowserApp) -> str:
 
 
 async def wait_for(pilot: Pilot[Any], is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_true():
         assert time.monotonic() < deadline, "waited in vain"
         await pilot.pause(0.02)

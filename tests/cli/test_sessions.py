@@ -243,7 +243,7 @@ def test_a_closed_pipe_is_not_an_error() -> None:
         check=False,
         stdout=writer,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     os.close(writer)
     assert (result.returncode, result.stderr) == (141, b"")
@@ -259,7 +259,7 @@ def test_a_large_foreign_history_is_listed_at_once_and_indexed_with_progress(
     assert [row["id"] for row in json.loads(result.out)] == ["s2999", "s2998"]
     assert result.err == ""
     terminal = spawn("sessions", "optimize")
-    terminal.expect(pexpect.EOF, timeout=60)
+    terminal.expect(pexpect.EOF, timeout=PATIENCE_SECONDS)
     assert re.search(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)", terminal.before)
     assert hermes("sessions", "list", "--limit", "1").err == ""
 

@@ -15,6 +15,7 @@ from hermes_state import SessionDB
 from support.command_line import command
 from support.sample_history import CHAT, OSLO
 from support.tmux import Tmux
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +164,7 @@ def test_emptying_the_trash_is_confirmed_on_the_terminal(window: Window) -> None
 
 def test_without_a_terminal_the_error_names_an_alternative(history: Path) -> None:
     result = subprocess.run(
-        BROWSE, capture_output=True, check=False, timeout=60, start_new_session=True
+        BROWSE, capture_output=True, check=False, timeout=PATIENCE_SECONDS, start_new_session=True
     )
     assert result.returncode == 2
     assert b"requires an interactive terminal" in result.stderr

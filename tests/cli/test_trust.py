@@ -14,6 +14,7 @@ from hermes_core.paths import TRUST_FILE
 from support.model_servers import model_argument
 from support.plain_terminal import EDITOR, quit_chat, stored_messages
 from support.terminal import spawn
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +84,7 @@ def test_a_chat_asks_at_its_start_and_then_has_the_command(hermes_home: Path) ->
         child = spawn(
             *("chat", "--model", model_argument(server)),
             environment={"TERM": "xterm-256color"},
-            timeout=90,
+            timeout=PATIENCE_SECONDS,
             dimensions=(40, 100),
         )
         child.expect("MCP server db runs: npx -y db-server")
@@ -105,7 +106,7 @@ def test_the_terminal_ui_asks_in_a_dialog_and_a_no_is_remembered(hermes_home: Pa
             child = spawn(
                 *("tui", "--no-daemon", "--model", model_argument(server)),
                 environment={"TERM": "xterm-256color"},
-                timeout=90,
+                timeout=PATIENCE_SECONDS,
                 dimensions=(40, 100),
             )
             child.expect(r"\x1b\[\?1049h")

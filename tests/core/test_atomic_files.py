@@ -184,7 +184,7 @@ def test_a_writer_killed_at_any_time_leaves_a_complete_file(folder):
     for _ in range(12):
         before = path.stat().st_ino
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while path.stat().st_ino == before and time.monotonic() < deadline:
             time.sleep(0.005)
         time.sleep(random.uniform(0, 0.05))

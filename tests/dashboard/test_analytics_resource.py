@@ -17,7 +17,7 @@ from hermes_dashboard.analytics import analysis
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
 from support.data_resources import serve_resources
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ def add_exchange(
 
 
 def complete_analytics(client: httpx.Client, **query: Any) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         response = client.get("/api/analytics", params={**MARCH, **query})
         assert response.status_code == 200, response.text
@@ -139,7 +139,7 @@ def test_new_messages_appear_and_purged_sessions_still_count(
     add_exchange(db, "one", NOON)
     assert complete_analytics(client)["totals"]["messages"] == 3
     add_exchange(db, "two", NOON + DAY)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while complete_analytics(client)["totals"]["messages"] != 6:
         assert time.monotonic() < deadline
     db.update_token_counts("two", input_tokens=10)
@@ -224,7 +224,7 @@ def test_progress_is_shown_while_another_process_scans(
     ledger = db.ledger.open()
     with ledger.try_lock() as is_locked:
         assert is_locked
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while (result := client.get("/api/analytics", params=MARCH).json())["progress"] is None:
             assert time.monotonic() < deadline
         assert (result["is_complete"], result["progress"]) == (False, {"done": 0, "total": 1})
@@ -350,7 +350,7 @@ def test_unavailable_statistics_are_reported_and_recover(
     monkeypatch.setattr(analysis, "RETRY", Backoff(0.001, 60.0))
     blocked = hermes_home / "statistics.db"
     blocked.mkdir()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     for _ in range(5):
         while not (result := client.get("/api/analytics", params=MARCH).json())["error"]:
             assert time.monotonic() < deadline
@@ -383,7 +383,7 @@ def test_failures_increase_the_interval_between_refreshes(db: SessionDB, hermes_
     engine = analysis.Analysis(db)
     try:
         engine.data()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while engine.error is None:
             assert time.monotonic() < deadline
         pauses = []

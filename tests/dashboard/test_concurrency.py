@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
+from support.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -75,7 +77,7 @@ def test_requests_are_answered_while_a_scan_runs(served: RunningDashboard, db: S
 
     def rescan() -> None:
         path = "/api/plugins/hermes-achievements/rescan?full=true"
-        statuses.append(served.client.post(path, timeout=60).status_code)
+        statuses.append(served.client.post(path, timeout=PATIENCE_SECONDS).status_code)
 
     scan = threading.Thread(target=rescan)
     scan.start()

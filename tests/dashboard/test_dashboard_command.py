@@ -274,7 +274,7 @@ def test_a_missing_certificate_is_an_error(hermes: Hermes) -> None:
 def test_the_password_comes_from_a_pipe(hermes_home: Path) -> None:
     done = subprocess.run(
         command("dashboard", "password"), input=f"{PASSWORD}\n", capture_output=True, text=True,
-        check=True, timeout=60,
+        check=True, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     assert PASSWORD not in done.stdout + done.stderr
     assert PasswordFile(hermes_home).matches(PASSWORD)
@@ -304,7 +304,7 @@ def test_the_password_can_be_removed(hermes_home: Path, hermes: Hermes) -> None:
 def test_a_short_password_is_refused() -> None:
     done = subprocess.run(
         command("dashboard", "password"), input="short\n", capture_output=True, text=True,
-        check=False, timeout=60,
+        check=False, timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 2
     assert "8 to 1024" in done.stderr

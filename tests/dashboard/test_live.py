@@ -80,7 +80,7 @@ def wait_for_reload(events: Queue[LiveEvent]) -> None:
 def test_a_session_written_by_another_process_is_announced(served: RunningDashboard) -> None:
     with connected(served) as events:
         code = [sys.executable, "-P", "-c", OTHER_PROCESS, "20260101_000000_other"]
-        subprocess.run(code, check=True, timeout=60)
+        subprocess.run(code, check=True, timeout=PATIENCE_SECONDS)
         wait_for(events, "20260101_000000_other")
 
 
@@ -103,7 +103,7 @@ def test_the_end_of_a_scan_for_achievements_is_announced(
     snapshot.parent.mkdir(parents=True)
     with connected(served) as events:
         snapshot.write_text("{}")
-        while events.get(timeout=30) != ("achievements", {}):
+        while events.get(timeout=PATIENCE_SECONDS) != ("achievements", {}):
             pass
 
 

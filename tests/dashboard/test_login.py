@@ -26,6 +26,7 @@ from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS, LINK_SECONDS, Cookies, Links
 from support.daemons import stopping_daemon
 from support.dashboards import TOKEN, dashboard, dashboard_context
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -339,14 +340,14 @@ def open_socket(served: RunningDashboard, **headers: str) -> Iterator[ClientConn
     with connect(
         served.socket_url, additional_headers=headers, origin=served.url, proxy=None
     ) as socket:
-        socket.recv(timeout=60)
+        socket.recv(timeout=PATIENCE_SECONDS)
         yield socket
 
 
 def code_of(socket: ClientConnection) -> int | None:
     """The close code of the socket."""
     with pytest.raises(ConnectionClosed) as caught:
-        socket.recv(timeout=60)
+        socket.recv(timeout=PATIENCE_SECONDS)
     return caught.value.rcvd and caught.value.rcvd.code
 
 
@@ -376,7 +377,7 @@ def test_sign_out_closes_the_connections_of_that_browser_only(served: RunningDas
         assert code_of(socket) == 4401
         assert not [line for line in lines if line.startswith("event")]
         other.send('{"jsonrpc": "2.0", "id": 5, "method": "session.active_list"}')
-        assert '"id":5' in str(other.recv(timeout=60)).replace(" ", "")
+        assert '"id":5' in str(other.recv(timeout=PATIENCE_SECONDS)).replace(" ", "")
 
 
 @pytest.mark.usefixtures("fast_rechecks")

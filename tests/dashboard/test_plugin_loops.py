@@ -85,7 +85,7 @@ def test_a_blocking_handler_stops_no_other_request(
         for _ in range(2):
             refused = client.get("/api/plugins/stuck/hello", timeout=PATIENCE_SECONDS)
             assert (refused.status_code, "stuck is busy" in refused.json()["detail"]) == (503, True)
-        late = blocked.result(timeout=60)
+        late = blocked.result(timeout=PATIENCE_SECONDS)
         assert (late.status_code, "3 seconds" in late.json()["detail"]) == (504, True)
         (folder / "go-on").touch()
         wait_until(lambda: client.get("/api/plugins/stuck/hello").status_code == 200)

@@ -10,6 +10,7 @@ import pytest
 from hermes_dashboard.resources import search
 from hermes_state import SessionDB
 from support.data_resources import serve_resources
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ def test_a_query_that_only_excludes_is_rejected(client: httpx.Client) -> None:
 
 def test_a_search_starts_filling_the_index(db: SessionDB, client: httpx.Client) -> None:
     client.get("/api/search", params={"q": "fjord"})
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while client.get("/api/search", params={"q": "fjord"}).json()["progress"] is not None:
         assert time.monotonic() < deadline
     assert db.search.progress() is None

@@ -27,7 +27,7 @@ from support.api_setup import (
 )
 from support.gateway_process import GatewayProcess
 from support.gateways import conversation_texts, outbox_texts
-from support.waiting import async_wait_until
+from support.waiting import PATIENCE_SECONDS, async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,7 +170,10 @@ async def request_until_answered(number: int) -> str:
     """Repeat a request until it is answered, across restarts of the gateway."""
     headers = {"Authorization": f"Bearer {API_KEY}", **session_headers(f"s{number}")}
     headers["Idempotency-Key"] = f"k{number}"
-    async with asyncio.timeout(120), httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE_SECONDS) as http,
+    ):
         while True:
             url = (status.read_runtime_status() or {}).get("http_url") or "http://127.0.0.1:9"
             try:

@@ -17,7 +17,7 @@ from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import PNG, RecordingInbox
 from support.mail_server import SERVER_NAME, compose
 from support.mail_setup import ANN, MailSetup
-from support.waiting import async_wait_until
+from support.waiting import PATIENCE_SECONDS, async_wait_until
 
 if TYPE_CHECKING:
     from support.mail_server import MailServer
@@ -430,7 +430,7 @@ def test_the_platform_needs_only_the_library_that_it_installs() -> None:
         "import gateway.platforms.email.adapter"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=False, timeout=60
+        [sys.executable, "-c", code], capture_output=True, check=False, timeout=PATIENCE_SECONDS
     )
     assert done.returncode == 0, done.stderr
 

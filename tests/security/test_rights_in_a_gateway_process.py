@@ -18,7 +18,7 @@ from support.gateway_process import GatewayProcess
 from support.hostile_people import CANARY, OwnersThings, offered_tools, script
 from support.model_servers import model_servers
 from support.pairings import pair
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def ask(url: str, key: str, text: str) -> str:
         f"{url}/v1/chat/completions",
         json={"messages": [{"role": "user", "content": text}]},
         headers={"Authorization": f"Bearer {key}"},
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     return str(answer.json()["choices"][0]["message"]["content"])
 

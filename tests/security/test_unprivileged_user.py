@@ -15,6 +15,7 @@ import pytest
 import hermes_agent.sandbox
 from hermes_agent.tools import process_groups
 from hermes_core import paths, public_addresses, system_programs
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,7 @@ print(json.dumps({"results": results, "files": sorted(os.listdir(root))}))
 SHARED_LOOPBACK = """
 import sys
 from pathlib import Path
+from support.waiting import PATIENCE_SECONDS
 from hermes_agent.sandbox import host_proxy, namespaces, policy, runner
 
 root = Path(sys.argv[1])
@@ -130,7 +132,8 @@ def test_the_commands_of_an_unprivileged_user_share_a_loopback_interface(
 ) -> None:
     done = subprocess.run(
         [PYTHON, "-c", SHARED_LOOPBACK, str(folder), *hosts],
-        user=USER, group="nogroup", extra_groups=[], capture_output=True, check=False, timeout=60,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder / "lib")}, cwd="/", text=True,
+        user=USER, group="nogroup", extra_groups=[], capture_output=True, check=False,
+        timeout=PATIENCE_SECONDS, cwd="/", text=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder / "lib")},
     )  # fmt: skip
     assert done.stdout.strip() == "reached", done.stderr

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from websockets.sync.client import connect
 
+from support.waiting import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,7 +39,7 @@ class Page:
                 return dict(frame["error"])
 
     def receive(self) -> dict[str, Any]:
-        result: dict[str, Any] = json.loads(self.socket.recv(timeout=60))
+        result: dict[str, Any] = json.loads(self.socket.recv(timeout=PATIENCE_SECONDS))
         return result
 
     def answer(self, number: int) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def serve_resources(
     thread.start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
-        with httpx.Client(base_url=address, timeout=60, verify=NO_CERTIFICATES) as client:
+        with httpx.Client(
+            base_url=address, timeout=PATIENCE_SECONDS, verify=NO_CERTIFICATES
+        ) as client:
             while not server.started:
                 time.sleep(0.01)
             yield client

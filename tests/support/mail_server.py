@@ -188,7 +188,7 @@ class MailServer:
                 start_new_session=True,
                 **_identity(),
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._is_up():
             assert self._process.poll() is None, f"Dovecot exited: {self.log}"
             assert time.monotonic() < deadline, f"Dovecot does not start: {self.log}"

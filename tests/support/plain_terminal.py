@@ -9,6 +9,7 @@ import pexpect
 from hermes_state import SessionDB
 from support.model_servers import model_argument
 from support.terminal import spawn
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from hermes_agent.providers.scripted_server import ScriptServer
@@ -21,7 +22,7 @@ def start_chat(server: ScriptServer, *extra_arguments: str) -> pexpect.spawn[str
     child = spawn(
         *("chat", "--model", model_argument(server), *extra_arguments),
         environment={"TERM": "xterm-256color"},
-        timeout=90,
+        timeout=PATIENCE_SECONDS,
         dimensions=(40, 100),
     )
     child.expect("/help")

@@ -22,6 +22,7 @@ from urllib.parse import quote
 import pytest
 
 from support.ports import free_port
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +127,7 @@ class MatrixUser(NamedTuple):
             f"{self.url}/_matrix/client/v1/media/download/{media}"
         )
         request.add_header("Authorization", f"Bearer {self.token}")
-        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:  # noqa: S310 - loopback
             return bytes(response.read())
 
     def events(self, room: str) -> list[dict[str, Any]]:
@@ -160,7 +161,7 @@ class Synapse:
         fields = {"name": SERVER_NAME, "folder": folder, "port": self._port, "secret": SECRET}
         (folder / "synapse.yaml").write_text(CONFIG.format(**fields, plenty=NO_RATE_LIMIT))
         (folder / "log.yaml").write_text(LOG_CONFIG.format(folder=folder))
-        self._run("--generate-keys").wait(timeout=60)
+        self._run("--generate-keys").wait(timeout=PATIENCE_SECONDS)
 
     def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
         python = str(ENVIRONMENT / "bin" / "python")
@@ -176,7 +177,7 @@ class Synapse:
 
     def start(self) -> None:
         self._process = self._run()
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.is_up():
             output = (self._folder / "output").read_text(errors="replace")[-3000:]
             assert self._process.poll() is None, f"Synapse exited: {output}"
@@ -193,7 +194,7 @@ class Synapse:
     def stop(self) -> None:
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(timeout=60)
+            self._process.wait(timeout=PATIENCE_SECONDS)
             self._process = None
 
     def limit_rate(self, user: MatrixUser) -> None:
@@ -222,7 +223,7 @@ def call(method: str, url: str, data: bytes | None = None, token: str = "") -> d
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:  # noqa: S310 - loopback
             result: dict[str, Any] = json.loads(response.read())
             return result
     except urllib.error.HTTPError as error:

@@ -100,7 +100,7 @@ def test_similar_wording_is_accepted(write) -> None:
     assert check(path) == (0, "")
 
 
-def test_typescript_literals_are_checked_and_comments_are_not(write) -> None:
+def test_typescript_literals_and_comments_are_checked(write) -> None:
     path = write(
         "page.tsx",
         'import { x } from "./nobody";\n'
@@ -112,10 +112,10 @@ def test_typescript_literals_are_checked_and_comments_are_not(write) -> None:
     )
     code, out = check(path)
     assert code == 1
-    assert [line.split(":")[1] for line in out.splitlines()] == ["4", "6"]
+    assert [line.split(":")[1] for line in out.splitlines()] == ["2", "3", "4", "6"]
 
 
-def test_python_literals_are_checked_and_docstrings_and_comments_are_not(write) -> None:
+def test_python_literals_docstrings_and_comments_are_checked(write) -> None:
     path = write(
         "program.py",
         '"""Nobody reads this."""\n'
@@ -130,7 +130,7 @@ def test_python_literals_are_checked_and_docstrings_and_comments_are_not(write) 
     )
     code, out = check(path)
     assert code == 1
-    assert [line.split(":")[1] for line in out.splitlines()] == ["5", "6", "7"]
+    assert [line.split(":")[1] for line in out.splitlines()] == ["1", "2", "4", "5", "6", "7"]
 
 
 def test_a_script_without_a_suffix_is_read_by_its_first_line(write) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.waiting import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "string_keys.py"
 MAX_UNCHECKED = 80
@@ -37,7 +39,9 @@ def unchecked(row: dict[str, Any], text: str, either: Row | dict[str, int]) -> N
 
 def run(*arguments: object) -> str:
     command = [sys.executable, str(TOOL), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    ).stdout
 
 
 def test_keys_of_typed_dicts_count_as_checked_and_all_others_do_not(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from support.screens import (
     wait_for_screen,
 )
 from support.tmux import Tmux
+from support.waiting import PATIENCE_SECONDS
 from tui_gateway.turn_view import display_message
 
 if TYPE_CHECKING:
@@ -389,7 +390,7 @@ def test_closing_the_window_ends_the_session(tmp_path: Path, serve: Any, hermes_
         terminal.wait_for("F1 keys")
         terminal.type("count\n")
         terminal.wait_for("three")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while end_reason() != "tui_close":
         assert time.monotonic() < deadline, end_reason()
         time.sleep(0.05)
@@ -423,7 +424,7 @@ def test_multiline_input_and_resuming_in_a_real_terminal(tmp_path: Path, serve: 
 
 
 def test_the_screenshots_of_the_documentation_are_drawn(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, SCREENSHOTS, tmp_path], check=True, timeout=60)
+    subprocess.run([sys.executable, SCREENSHOTS, tmp_path], check=True, timeout=PATIENCE_SECONDS)
     assert "watering.py" in (tmp_path / "tui.svg").read_text()
     assert "rm&#160;-rf&#160;build" in (tmp_path / "tui-approval.svg").read_text()
 

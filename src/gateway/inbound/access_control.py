@@ -72,9 +72,9 @@ class AccessControl:
     def role_of(self, source: SessionSource) -> Role:
         """The role of a sender.
 
-        The owner is the local user, the user of API_SERVER_KEY, and whoever `allow_admin_from` or
-        `hermes people` names. Approved and individually listed users are members. All others are
-        guests.
+        The owner is the local user, the user of API_SERVER_KEY, and the users that
+        `allow_admin_from` or `hermes people` names. Approved and individually listed users are
+        members. All others are guests.
         """
         if source.platform is Platform.LOCAL:
             return Role.OWNER

@@ -166,7 +166,7 @@ class TurnRunner:
             self._questions.end_turn(entry.session_key)
 
     def _refusal(self, source: SessionSource, inbox_id: int) -> TurnReply | None:
-        """Why a turn does not run now."""
+        """Why a turn cannot run now."""
         text = self.budget_refusal(source)
         if text:
             return TurnReply.refused(BUDGET_FAILURE, text)

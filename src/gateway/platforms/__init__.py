@@ -1,1 +1,1 @@
-"""Chat platforms, one module each; none is imported before it is switched on."""
+"""Chat platforms, one module each; none is imported before it is enabled."""

@@ -1,1 +1,1 @@
-"""The gateway process: start-up, platform connections, HTTP server, health."""
+"""The gateway process: startup, platform connections, HTTP server, health."""

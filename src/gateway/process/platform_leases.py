@@ -101,7 +101,7 @@ class PlatformLeases:
         for lease in leases.values():
             try:
                 await asyncio.to_thread(self._db.leases.release, lease)
-            except StoreError as error:  # it ends by itself
+            except StoreError as error:  # the lease expires
                 log.log(_level(error), "platform lease not released: %s", error)
 
 

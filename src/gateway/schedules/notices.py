@@ -1,4 +1,4 @@
-"""What people are told about scheduled runs."""
+"""Notices about scheduled runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _due_text(job: ScheduledJob, occurrence: Occurrence) -> str:
 
 
 def reminder(job: ScheduledJob, occurrence: Occurrence, now: float) -> str:
-    """The text of a reminder; a late one says when it was due."""
+    """The text of a reminder; a late one contains when it was due."""
     if now - occurrence.due_at < SHORT_DELAY_SECONDS:
         return REMINDER_TEXT.format(text=job.prompt)
     return LATE_REMINDER_TEXT.format(text=job.prompt, due=_due_text(job, occurrence))

@@ -56,7 +56,7 @@ def classify_outcome(content: bytes | None, operation: str) -> int:
 def _is_plain_success(content: bytes) -> bool:
     """Whether the result of a shell command is a success, without parsing it.
 
-    In a JSON object that ends like this, the last exit code is 0. In a text that is no JSON,
+    In a JSON object that ends like this, the last exit code is 0. In a text that is not JSON,
     an exit code would have to be in a line of its own near one of the ends.
     """
     return (

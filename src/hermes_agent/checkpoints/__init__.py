@@ -1,1 +1,1 @@
-"""Checkpoints: what the agent changed in a folder, kept outside of it, to be taken back."""
+"""Checkpoints: what the agent changed in a folder, kept outside of it, so that it can be undone."""

@@ -43,7 +43,7 @@ class Checkpoint(NamedTuple):
     files: int = 0  # that differ
     is_interrupted: bool = False
     is_shared: bool = False  # another turn ran in the folder at the same time
-    restored: tuple[int, ...] = ()  # the checkpoints that a restore took back
+    restored: tuple[int, ...] = ()  # the checkpoints that a restore undid
     modes: tuple[tuple[bytes, ModeChange], ...] = ()
 
     @property

@@ -84,7 +84,7 @@ class RestorePlan(NamedTuple):
 
 
 class RestoreResult(NamedTuple):
-    """What a restore did; `number` is the checkpoint that takes it back, 0 if none."""
+    """What a restore did; `number` is the checkpoint that undoes it, 0 if none."""
 
     number: int
     restored: list[str]
@@ -151,7 +151,7 @@ class FileRestore:
     ) -> RestoreResult:
         """Restore all paths that are not refused, and the refused ones that are forced.
 
-        A checkpoint with *number* is kept, which takes the restore back.
+        A checkpoint with *number* is kept, which undoes the restore.
         """
         forced = set(force)
         with self._store.locked() as repository:

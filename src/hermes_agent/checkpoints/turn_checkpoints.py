@@ -116,7 +116,7 @@ class TurnCheckpoints:
             timer.cancel()
 
     def _refuse(self, archive: CheckpointArchive, store: CheckpointStore, reason: str) -> None:
-        """Keep no checkpoints in this conversation; the user is told once per folder."""
+        """Keep no checkpoints in this conversation; the user gets a notice once per folder."""
         self._refused.add(store.folder)
         if archive.is_first_notice(reason):
             self._notices.append(reason)

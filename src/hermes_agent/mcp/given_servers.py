@@ -1,7 +1,7 @@
 """MCP servers that a client gives with a conversation, as JSON: editors configure their own.
 
 They get the limits of configured servers, and no setting of Hermes is put into them. A rule that
-allows a tool for good names the program or the URL, too: another server of the same name, of
+allows a tool permanently names the program or the URL, too: another server of the same name, of
 another project, is asked about again.
 """
 

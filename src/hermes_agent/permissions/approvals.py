@@ -389,7 +389,7 @@ class CommandLimits:
 
 
 def _home(path: Path) -> Path:
-    """`~` as the tools read it; a home that nobody has stays as it is written."""
+    """`~` as the tools read it; the home of an unknown user stays as it is written."""
     try:
         return path.expanduser()
     except RuntimeError:

@@ -355,7 +355,7 @@ def _evaluates_names(command: ShellCommand) -> bool:
 
 
 def _folders(script: ShellScript, home: str) -> list[str]:
-    """Where a script goes; what is not known is no place of ours."""
+    """Where a script goes; an unknown one is not a folder of ours."""
     results = []
     for command in script.commands:
         if command.program in {"cd", "pushd", "chdir"}:

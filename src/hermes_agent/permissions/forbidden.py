@@ -1,4 +1,4 @@
-"""What never runs, whatever the mode and whoever says yes."""
+"""Commands that are refused in every mode."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
 def _protected(place: CommandPlace, allowed: set[str]) -> Iterator[Path]:
     """What the user's own programs run later; only a command that names it may change it.
 
-    A start-up file that does not exist cannot be protected in a writable folder. So where the
+    A startup file that does not exist cannot be protected in a writable folder. So where the
     home folder is part of the workspace, new entries in it need approval.
     """
     if "home-dotfile" not in allowed:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Wrapper(NamedTuple):
-    """How a program's own words are told from those of the command it runs."""
+    """Where a program's own words end and the command that it runs begins."""
 
     with_value: str = ""  # options of one letter that take a value
     positionals: int = 0  # own words before the command

@@ -169,7 +169,7 @@ def holds_system(path: str, context: PathContext) -> bool:
 
 
 def holds_home(path: str, context: PathContext) -> bool:
-    """Whether losing this place means losing everything somebody has."""
+    """Whether a person would lose everything with this folder."""
     text = path.rstrip("/") or "/"
     head, _slash, last = text.rpartition("/")
     if MATCH_ALL_GLOB.fullmatch(last) and last not in {".", ".."}:

@@ -1,4 +1,4 @@
-"""What is asked for: commands that destroy, leave the machine, or change it for good."""
+"""Commands that need approval: destructive, remote or persistent effects."""
 
 from __future__ import annotations
 

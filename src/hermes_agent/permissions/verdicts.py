@@ -20,7 +20,7 @@ class NeedsApproval(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """The call does not run, for this reason."""
+    """The call is refused, for this reason."""
 
     reason: str
 

@@ -154,7 +154,7 @@ def _finish(post: StreamRequest, response: httpx2.Response, events: Iterator[obj
     for _ in events:
         pass
     response.close()
-    if post.client.is_closed:  # meanwhile: nobody else closes a connection that is returned now
+    if post.client.is_closed:  # meanwhile: nothing else closes a connection that is returned now
         response.extensions["network_stream"].close()
 
 

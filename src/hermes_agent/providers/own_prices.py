@@ -35,7 +35,7 @@ def own_price(model: str) -> OwnPrice | None:
     try:
         return own_prices().get(model)
     except ConfigError:
-        return None  # a turn goes on; `hermes doctor` reports the section
+        return None  # a turn continues; `hermes doctor` reports the section
 
 
 def set_price(config: ConfigFile, model: str, price: OwnPrice) -> None:

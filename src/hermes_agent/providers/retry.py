@@ -2,7 +2,7 @@
 
 A request is not repeated once text was streamed, because the text would appear twice.
 The turn keeps the partial answer and reports the failure. A provider that requests a longer pause
-than `llm.max_wait_seconds` is not waited for: the user is told how long it would take.
+than `llm.max_wait_seconds` is not waited for: the error states how long it would take.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _hidden(policy: SandboxPolicy) -> list[str]:
 
 
 def _revealed(policy: SandboxPolicy) -> list[str]:
-    """Exceptions below hidden folders: writable where the policy says so."""
+    """Exceptions below hidden folders: writable where the policy allows it."""
     arguments: list[str] = []
     for path in policy.revealed:
         if path.exists():

@@ -78,7 +78,7 @@ class GitGuard:
         """Record the repositories; *keeps* the earlier record of those with a running command."""
         found = self._repositories(workspace)
         folders = {}
-        for folder in found.folders:  # one that is away may be brought back with other hooks
+        for folder in found.folders:  # a removed one may be restored with other hooks
             state = _folder_state(folder) or self._last.get(folder)
             if state is not None:
                 folders[folder] = state
@@ -200,7 +200,7 @@ def _restore_folder(folder: Path, before: RepositoryState) -> list[str]:
 
 
 def _restore_hooks(changed: list[str], before: dict[str, bytes], parent: int) -> None:
-    """Put hooks back; an empty name stands for something else in place of their folder."""
+    """Restore hooks; an empty name stands for something else in place of their folder."""
     if "" in changed:
         _put_back(HOOKS, before.get(""), parent)
         changed = [name for name in before if name]

@@ -1,7 +1,7 @@
 """Starts programs in the strongest sandbox that works on this machine.
 
 A backend is chosen by a trial run, once per process. Where none works, programs run without
-limits and `Sandbox.problem` says why: the approval rules then ask for every command.
+limits and `Sandbox.problem` is the reason: the approval rules then ask for every command.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _popen(
 
 
 def _limit_thread(policy: SandboxPolicy, rules: landlock.Ruleset) -> None:
-    """Limit this thread for good; an error here makes the executor refuse the work."""
+    """Limit this thread permanently; an error here makes the executor refuse the work."""
     seccomp.drop_capabilities()
     seccomp.restrict_thread(seccomp.build_filter(tuple(_denied_families(policy))))
     rules.restrict_thread()
@@ -230,7 +230,7 @@ def _never_written(policy: SandboxPolicy) -> list[Path]:
 
 
 def _landlock_writable(policy: SandboxPolicy) -> Iterator[Path]:
-    """The writable paths; Landlock cannot take away again what is below one of them."""
+    """The writable paths; Landlock cannot deny what is below one of them."""
     revealed = {*policy.revealed, *policy.writable}
     carved = _real(
         [

@@ -118,7 +118,7 @@ def restrict_thread(program: bytes) -> None:
 
 
 _PR_SET_SECUREBITS: Final = 28
-_NO_ROOT_LOCKED: Final = 0b101111  # user 0 gets no capabilities from exec, for good
+_NO_ROOT_LOCKED: Final = 0b101111  # user 0 gets no capabilities from exec, permanently
 _PR_CAPBSET_DROP: Final = 24
 _LAST_CAPABILITY: Final = 63
 _CAPABILITY_VERSION: Final = 0x20080522

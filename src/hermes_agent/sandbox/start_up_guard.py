@@ -1,4 +1,4 @@
-"""Keeps commands from creating start-up files that did not exist.
+"""Keeps commands from creating startup files that did not exist.
 
 A sandbox can make an existing file read-only, but not a missing one in a folder that is
 writable, as the home folder is in full mode or after an approval. So what a command created

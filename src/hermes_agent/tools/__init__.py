@@ -1,1 +1,1 @@
-"""What the agent can do. One file for each kind of tool; `base` says what a tool is."""
+"""The tools of the agent, one file for each kind; `base` defines what a tool is."""

@@ -1,7 +1,7 @@
 """`delegate_task`: hand pieces of work to sub-agents, each in a conversation of its own.
 
 A sub-agent's conversation is a real row, joined to the one it works for; it can be read
-later like any other. It has no sub-agents, asks nobody, and ends with its work.
+later like any other. It has no sub-agents, cannot ask the user, and ends with its work.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Task(NamedTuple):
     context: str = ""
 
     def prompt(self) -> str:
-        """What the sub-agent is told."""
+        """The prompt of the sub-agent."""
         return f"{self.goal}\n\n{self.context}".strip()
 
 

@@ -60,7 +60,7 @@ MAGIC_BYTES = {
 
 
 class TextFile(NamedTuple):
-    """The text of a file; bytes that are no valid UTF-8 are kept in it as surrogates."""
+    """The text of a file; bytes that are not valid UTF-8 are kept in it as surrogates."""
 
     text: str
     encoding: str
@@ -71,7 +71,7 @@ class TextFile(NamedTuple):
 
 
 def kind_of_binary(start: bytes) -> str | None:
-    """What a file is that begins like this, if it is no text."""
+    """The kind of a file that begins like this, if it is not text."""
     if start.startswith(UTF_16_BOMS):
         return None
     is_binary = b"\0" in start
@@ -91,7 +91,7 @@ def encoding_of(start: bytes) -> str:
 
 
 def require_text(path: Path, start: bytes) -> None:
-    """Refuse what is no text, and say what it is."""
+    """Refuse what is not text; the error names its kind."""
     kind = kind_of_binary(start)
     if kind is not None:
         article = "an" if kind[0] in "aeiou" else "a"
@@ -124,7 +124,7 @@ def load(path: Path) -> TextFile:
 
 
 def displayable_text(text: str) -> str:
-    """A text that can be shown and stored: bytes that are no UTF-8 become question marks."""
+    """A text that can be shown and stored: bytes that are not UTF-8 become question marks."""
     return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
 
 

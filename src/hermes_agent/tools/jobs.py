@@ -72,7 +72,7 @@ class OutputBuffer:
         return "".join(self._tail)[-self._tail_limit :] if self._tail else ""
 
     def text(self) -> str:
-        """All of it, or its head and tail with a line that says how much was cut."""
+        """All of it, or its head and tail with the number of characters that were cut."""
         end = self._end()
         cut = self.total - len(self._head) - len(end)
         if cut <= 0:
@@ -153,10 +153,10 @@ class CommandJob:
             self.process.wait(timeout=1)
 
     def listen(self, until: Callable[[], bool], show: Callable[[str], object]) -> None:
-        """Take what it prints until it ends or *until* says so.
+        """Take what it prints until it ends or *until* returns true.
 
         A process that it left behind may hold the pipe open for ever; once the command
-        itself has ended, we listen a little longer and no more.
+        itself has ended, output is read a little longer only.
         """
         quiet_at = None
         while self.pipe_is_open and not until():
@@ -172,7 +172,7 @@ class CommandJob:
                 return
 
     def listen_on(self) -> None:
-        """Take what it prints to the very end, so that nobody blocks on a full pipe."""
+        """Take what it prints to the very end, so that no process blocks on a full pipe."""
         while self.pipe_is_open:
             self._read(None)
         self.process.wait()
@@ -196,8 +196,8 @@ class Jobs:
     """All commands that run for one agent. Closing it ends every one of them.
 
     `close` may be called at any moment, twice, from a signal handler too: it waits only a
-    moment for the lock of this object, and whoever starts a command looks afterwards whether
-    it was called.
+    moment for the lock of this object, and the thread that starts a command checks afterwards
+    whether it was called.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class Jobs:
         )
 
     def _abandon(self, job: CommandJob) -> None:
-        """A command that has not left the gate does not run."""
+        """A command that has not left the gate is not running."""
         for pipe in (job.process.stdin, job.process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -288,20 +288,20 @@ class Jobs:
             self._watchdog.close()
 
     def follow(self, job: CommandJob) -> None:
-        """Keep a command that nobody waits for, and listen to it."""
+        """Keep a command that runs in the background, and read its output."""
         threading.Thread(target=job.listen_on, name=f"hermes {job.id}", daemon=True).start()
         for old in [item for item in self.all() if not item.is_running][:-MAX_FINISHED_JOBS]:
             self.forget(old)
 
     def forget(self, job: CommandJob) -> None:
-        """A command that is over and of no more interest."""
+        """Forget a finished command."""
         self._watchdog.release(job.pid)
         self._jobs.pop(job.id, None)
 
     def leave(self, job: CommandJob) -> bool:
         """Stop waiting for a command; whether something of it runs on.
 
-        Whoever still holds its pipe is listened to, or it would end when it prints.
+        Processes that still hold its pipe are read from, or they would end when they print.
         """
         runs_on = job.runs_on()
         if job.pipe_is_open:
@@ -349,7 +349,7 @@ class Jobs:
             self._git_guard.begin(workspace, keeps=any(job.is_running for job in self.all()))
 
     def restore_files(self) -> list[str]:
-        """Undo changes of hooks and new start-up files since the last command; their paths.
+        """Undo changes of hooks and new startup files since the last command; their paths.
 
         After the last running command the user may change them again.
         """

@@ -56,7 +56,7 @@ def plan_tool(approvals: Approvals) -> Tool:
 
 
 def with_plan_note(announce: HookInvoker, approvals: Approvals) -> HookInvoker:
-    """The hooks of a turn; in plan mode the model is told so with each prompt."""
+    """The hooks of a turn; in plan mode each prompt states that."""
 
     def invoke(name: str, **facts: Any) -> list[Any]:
         results = announce(name, **facts)

@@ -21,7 +21,7 @@ PROC = Path("/proc")
 
 
 def is_alive(group: int) -> bool:
-    """Whether anybody is left in the group; the dead whom nobody buries do not count."""
+    """Whether a process is left in the group; zombies do not count."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -34,7 +34,7 @@ def is_alive(group: int) -> bool:
 
 
 def _is_living_member(name: str, group: int) -> bool:
-    """The session is compared, too: a number may come back as a stranger's group."""
+    """The session is compared, too: a number may be reused by another group."""
     if not name.isdigit():
         return False
     try:
@@ -46,7 +46,7 @@ def _is_living_member(name: str, group: int) -> bool:
 
 
 def send(group: int, number: signal.Signals) -> None:
-    """Send a signal to everybody in the group; an empty one is fine."""
+    """Send a signal to all processes of the group; an empty one is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
@@ -56,7 +56,7 @@ def end(groups: Iterable[int], grace_seconds: float) -> None:
     left = [group for group in groups if is_alive(group)]
     for group in left:
         send(group, signal.SIGTERM)
-        send(group, signal.SIGCONT)  # a stopped process hears nothing else
+        send(group, signal.SIGCONT)  # a stopped process handles no other signal
     deadline = time.monotonic() + grace_seconds
     while (left := [group for group in left if is_alive(group)]) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
-UNAVAILABLE = "unavailable"  # the choice of a prompter that can ask nobody
+UNAVAILABLE = "unavailable"  # the choice of a prompter without a user
 
 
 class ApprovalRequest(NamedTuple):
@@ -79,7 +79,7 @@ class NonInteractivePrompter:
     """A conversation without a person: nothing risky is allowed, no question is answered."""
 
     def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Report that nobody can be asked."""
+        """Report that there is no user to ask."""
         del request
         return ApprovalAnswer(UNAVAILABLE)
 

@@ -63,7 +63,7 @@ class FileQuery(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no more time."""
+        """Whether the time is used up."""
         return self.cancel.is_requested or time.monotonic() > self.deadline
 
 

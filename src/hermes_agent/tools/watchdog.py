@@ -68,7 +68,7 @@ class Watchdog:
 
         A signal handler may have interrupted this very thread in the middle of a write to
         the pipe; then the pipe is closed after that write, since its number could else be
-        somebody else's file by then.
+        another program's file by then.
         """
         with self._lock:
             if self._is_telling:

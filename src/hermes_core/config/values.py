@@ -185,7 +185,7 @@ def is_url(text: str) -> bool:
 
     try:
         parts = urlsplit(text)
-        port = parts.port  # ValueError if it is no number
+        port = parts.port  # ValueError if it is not a number
     except ValueError:
         return False
     has_host = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0

@@ -130,7 +130,7 @@ def check_name(name: str) -> None:
 def check_request(name: str, new: WebhookRouteOptions, old: WebhookRouteOptions | None) -> None:
     """Raise FieldError for a route that a page may not request.
 
-    A page chooses only variables whose name says that they are secrets of routes: another
+    A page chooses only variables named as secrets of routes: another
     credential must not become the secret of a route.
     """
     check_name(name)

@@ -85,7 +85,7 @@ class CronRule(NamedTuple):
 
 
 class IntervalRule(NamedTuple):
-    """Regular intervals from a moment on, which is no occurrence itself."""
+    """Regular intervals from a moment on, which is not an occurrence itself."""
 
     seconds: int
     start: float

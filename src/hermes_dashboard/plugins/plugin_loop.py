@@ -2,7 +2,7 @@
 
 Requests are handed over to a thread of the plugin. What the handler receives and sends goes
 through the event loop of the server. A handler that does not start or does not respond in
-time is given up; a thread cannot be ended, so it may go on.
+time is given up; a thread cannot be ended, so it may continue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that somebody gives the agent through the page."""
+"""File uploads from the page."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class OpenCodeReading:
         yield self._part(about, is_last=True)
 
     def state(self) -> UnitState:
-        # What was left out is looked at again, although the session may not change any more.
+        # What was left out is looked at again, although the session may no longer change.
         revision = self._unit.revision if self._is_complete else f"incomplete {self._position}"
         return UnitState(revision, self._position, {"kind": self._kind.value}, self.unknown)
 

@@ -68,7 +68,7 @@ def _is_used(name: str, names: set[str]) -> bool:
 
 
 def _names_used(path: Path) -> set[str]:
-    """Imported modules and called names; a file that is no Python has none."""
+    """Imported modules and called names; a file that is not Python has none."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError):

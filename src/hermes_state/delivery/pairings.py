@@ -95,7 +95,7 @@ class PairingRepository(Repository):
         """Create a pairing code for a user.
 
         None if one was created recently. A new code replaces the oldest of very many, so that
-        strangers cannot keep others from getting one.
+        unknown users cannot keep others from getting one.
         """
         import secrets  # noqa: PLC0415 - slow to load, rarely needed
 

@@ -1,4 +1,4 @@
-"""Opens a database by its URL or path, whatever the settings say."""
+"""Opens a database by its URL or path, regardless of the settings."""
 
 from __future__ import annotations
 

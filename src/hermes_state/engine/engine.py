@@ -80,7 +80,7 @@ class Engine:
     def write(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
         """Run *work* in a transaction; return once it is on disk.
 
-        *is_conditional* says that each statement of *work* checks what it changes, so that it
+        *is_conditional* states that each statement of *work* checks what it changes, so that it
         needs no isolation from other transactions: a claim.
         """
         try:
@@ -98,7 +98,7 @@ class Engine:
     def write_soon(self, work: Callable[[Tx], object], step: str) -> None:
         """Run *work* with the next commit of this process; does not wait for it.
 
-        For changes that may be lost in a crash: nobody relies on them before they are on disk.
+        For changes that may be lost in a crash: nothing relies on them before they are on disk.
         While the database refuses writes, the work is repeated.
         """
 

@@ -131,7 +131,7 @@ class TimerThread:
         now = time.monotonic()
         wakes_at = tasks[0][0] if tasks else math.inf
         self._wakes_at = min(wakes_at, now + TICK_SECONDS) if is_ticking else wakes_at
-        if not self._new:  # else a task came before `_wakes_at` was set and wakes nobody
+        if not self._new:  # else a task came before `_wakes_at` was set and wakes no thread
             timeout = None if self._wakes_at == math.inf else max(0.0, self._wakes_at - now)
             with contextlib.suppress(queue.Empty):
                 self._calls.get(timeout=timeout)

@@ -39,7 +39,7 @@ class RowState(NamedTuple):
 
 
 class RepeatedRows(NamedTuple):
-    """The rows of one conversation that are no messages of their own."""
+    """The rows of one conversation that are not messages of their own."""
 
     hidden: dict[int, int]  # later rows of a message, each with its first row
     states: dict[int, RowState]  # of repeated messages, by their first row

@@ -3,7 +3,7 @@
 A position is the newest message that was read. In a database that several processes write to, a
 message with a lower ID may be committed later, however many others are read before. So a position
 also names the IDs that were missing, and they are looked for again until every transaction that
-was running when they were noticed has ended (`horizon`): then no one stores them any more.
+was running when they were noticed has ended (`horizon`): then they are no longer stored.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS_FILES: Final = (SETTINGS_NAME, SECRETS_NAME)
-# Sections with keys of the user that only affect the display or when a chat starts anew.
+# Sections with keys of the user that only affect the display or when a chat starts again.
 HARMLESS_BLOCKS: Final = frozenset({"reset_by_platform", "reset_by_type", "streaming"})
 EMPTY: Final = "(empty)"
 HIDDEN: Final = "a new value (hidden)"
@@ -150,4 +150,4 @@ def _users(store: Path) -> list[User]:
         with contextlib.closing(driver.connect(read_only_uri(store), 10, uri=True)) as connection:
             return [tuple(map(str, row)) for row in connection.execute(SELECT_USERS)]  # type: ignore[misc]
     except sqlite3.Error:
-        return []  # without our tables, or damaged: nobody has access
+        return []  # without our tables, or damaged: no user has access

@@ -64,7 +64,7 @@ SELECT_REQUESTED = f"""
     SELECT {OCCURRENCE_COLUMNS} FROM hermes_occurrence
     WHERE state = 'requested' ORDER BY occurrence_id
 """  # noqa: S608 - own names
-# Only if no other node was faster, and nobody has changed the job.
+# Only if no other node was faster, and the job is unchanged.
 ADVANCE_JOB = """
     UPDATE hermes_scheduled_job
     SET next_at = ?, runs_left = ?, state = ?, is_held = 0

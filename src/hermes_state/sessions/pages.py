@@ -99,7 +99,7 @@ BY_SORT_VALUE: Final = (
 
 
 def sort_sql(reader: Reader, key: str, *, is_current: bool) -> SortSql:
-    """The tables and the value of a list; *is_current* says that sort values are up to date."""
+    """The tables and the value of a list; *is_current*: whether sort values are up to date."""
     if key == LAST_ACTIVE:
         return BY_ACTIVITY
     if is_current:

@@ -27,7 +27,7 @@ SHELL_SECONDS: Final = 60
 
 
 def surface_of(params: RpcParams) -> Surface:
-    """Where a client says that its user types; by default in the terminal UI."""
+    """The front end that a client names; by default the terminal UI."""
     name = (params.surface or "screen").upper()
     if name not in Surface.__members__:
         raise RpcError(INVALID_PARAMS, f"unknown surface {params.surface!r}")

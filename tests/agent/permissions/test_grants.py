@@ -19,6 +19,7 @@ from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.prompter import ApprovalAnswer, parse_answer
 from hermes_agent.turn_control import Cancel
 from hermes_agent.turn_hooks import no_plugins
+from support.waiting import PATIENCE_SECONDS
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -179,7 +180,7 @@ def test_two_processes_keep_both_answers(hermes_home):
         subprocess.Popen([sys.executable, "-c", code, str(path), name], env=environment)
         for name in ("a", "b", "c")
     ]
-    assert [worker.wait(timeout=60) for worker in workers] == [0] * 3
+    assert [worker.wait(timeout=PATIENCE_SECONDS) for worker in workers] == [0] * 3
     assert len(Grants(path).always()) == 30
 
 

@@ -12,6 +12,7 @@ from hermes_agent.memory.files import MemoryFiles
 from hermes_conversation.history_scope import ConversationHistory
 from hermes_state import SessionDB
 from support.rows import found_message
+from support.waiting import PATIENCE_SECONDS
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -65,7 +66,7 @@ def test_several_processes_lose_nothing(hermes_home):
         subprocess.Popen([sys.executable, "-c", code, f"w{number}"], env=environment)
         for number in range(4)
     ]
-    assert [worker.wait(timeout=60) for worker in workers] == [0] * 4
+    assert [worker.wait(timeout=PATIENCE_SECONDS) for worker in workers] == [0] * 4
     assert len(MemoryFiles().entries("memory")) == 40
 
 

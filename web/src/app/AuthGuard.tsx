@@ -49,7 +49,7 @@ function announceSignIn(): void {
   channel.close();
 }
 
-/** Call *open* when another tab has signed in, also one of another window that this tab did not hear of. */
+/** Call *open* when another tab has signed in, also one of another window that this tab was not notified of. */
 function onSignInElsewhere(open: () => void): () => void {
   const check = () => void isSignedIn().then((isOpen) => isOpen && open());
   const channel = new BroadcastChannel(SIGN_IN_CHANNEL);

@@ -8,7 +8,7 @@ const RELOADED_KEY = "hermes-reloaded-for-page";
 
 type Load = () => Promise<{ default: ComponentType }>;
 
-/** A page whose script is loaded on first use. While the server does not answer, it says so and waits. */
+/** A page whose script is loaded on first use. While the server does not answer, it shows that and waits. */
 export function lazyPage(load: Load): ComponentType & { preload: () => Promise<void> } {
   let loaded: ComponentType | null = null;
   const fetchPage = async () => {

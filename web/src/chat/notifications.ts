@@ -16,7 +16,7 @@ export function isNotifying(): boolean {
   }
 }
 
-/** Switch notifications on or off; the browser asks for permission at the first time. Whether they are on now. */
+/** Enable or disable notifications; the browser asks for permission the first time. Whether they are enabled now. */
 export async function setNotifying(isOn: boolean): Promise<boolean> {
   if (isOn && (await Notification.requestPermission()) !== "granted") return false;
   localStorage.setItem(STORAGE_KEY, isOn ? "on" : "off");

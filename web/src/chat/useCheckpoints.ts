@@ -27,7 +27,7 @@ export interface RestorePreview {
 export interface RestoreResult {
   restored: string[];
   refused: PlannedFile[];
-  /** Restoring these takes the restore back. */
+  /** Restoring these undoes the restore. */
   numbers: number[];
 }
 

@@ -128,7 +128,7 @@ def _server(extra: JsonObject, kind: str, default_port: int) -> MailServer:
 
 
 def _authserv_ids(extra: JsonObject) -> tuple[str, ...]:
-    """The servers that vouch for senders; none if verification is switched off."""
+    """The servers that vouch for senders; none if verification is disabled."""
     if not config_values.flag(extra.get("verify_sender"), default=True):
         return ()
     value = extra.get("authserv_id")

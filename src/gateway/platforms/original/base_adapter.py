@@ -75,7 +75,7 @@ class BasePlatformAdapter(ABC):
         """Show the typing indicator."""
 
     async def stop_typing(self, chat_id: str) -> None:
-        """Hide it; not called here: an indicator ends by itself."""
+        """Hide it; not called here: an indicator ends automatically."""
 
     async def send_document(
         self, chat_id: str, file_path: str, caption: str | None = None, **options: Any

@@ -14,8 +14,8 @@ What may be written under `platforms.slack` in config.yaml:
 
 An event is acknowledged when it has been received; what is not acknowledged Slack sends again,
 three times in about five minutes. What was written during a longer absence is fetched from
-the history of the channels and chats that were ever heard, but for replies in threads. The
-first words of somebody new, written while the bot was away, are read with their next ones.
+the history of the channels and chats that have sent messages before, but for replies in threads.
+The first words of a new user, written while the bot was away, are read with their next ones.
 Slack knows no key for a text that is sent twice: a send whose answer got lost may have arrived.
 Slack shows no typing of bots. The marks of Markdown that Slack does not know are left out.
 """

@@ -74,7 +74,7 @@ def body_signatures(
 ) -> list[VerifiedSignature]:
     """The valid signatures of the body only that a delivery carries besides a better one.
 
-    Whoever has captured the delivery could send it again with nothing but one of them.
+    An attacker who has captured the delivery could send it again with nothing but one of them.
     """
     found = []
     parts = _parts(headers.get(HERMES_HEADER, ""))

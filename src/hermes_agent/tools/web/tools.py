@@ -1,4 +1,4 @@
-"""The tools `web_fetch` and `web_search`: what the model is told, and what needs approval.
+"""The tools `web_fetch` and `web_search`: what the model reads, and what needs approval.
 
 What they do is imported with the first call.
 """

@@ -129,6 +129,6 @@ class FilePrompts:
         self._out.text(file_commands.describe(outcome))
 
     def _choose(self, question: str, choices: list[str]) -> str:
-        """The chosen one; anything else is no choice."""
+        """The chosen one; anything else is invalid."""
         answer = self._prompter.clarify(question, choices)
         return answer if answer in choices else ""

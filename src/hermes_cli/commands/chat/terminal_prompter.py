@@ -40,7 +40,7 @@ class TerminalPrompter:
         self._out = out
         self._is_interactive = is_interactive
         self.is_deciding = False  # whether an approval is requested
-        self.has_refused = False  # whether an approval was needed and nobody could be asked
+        self.has_refused = False  # whether an approval was needed and there was no user to ask
         # Reads the answer with its newline; empty at the end of input.
         self.read_line: Callable[[], str] = sys.stdin.readline
 

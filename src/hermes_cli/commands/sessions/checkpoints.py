@@ -1,4 +1,4 @@
-"""`hermes checkpoints`: what the agent changed in files, and taking it back."""
+"""`hermes checkpoints`: show and undo the agent's changes of files."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _opened(name: str) -> IO[bytes]:
         import shutil  # noqa: PLC0415 - `list` does without
         import tempfile  # noqa: PLC0415 - as above
 
-        temporary_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by whoever asked for it
+        temporary_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the caller
         shutil.copyfileobj(sys.stdin.buffer, temporary_file)
         return temporary_file
     try:

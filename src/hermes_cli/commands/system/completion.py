@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_script(arguments: argparse.Namespace, out: CommandOutput) -> int:
-    """Print the lines for the start-up file of the shell."""
+    """Print the lines for the startup file of the shell."""
     from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - this command only
 
     out.text(shellcode(["hermes"], shell=arguments.shell))

@@ -187,7 +187,7 @@ def check_sandbox() -> CheckResult:
 
 
 def check_checkpoints() -> list[CheckResult]:
-    """Report that changes of files cannot be taken back."""
+    """Report that changes of files cannot be undone."""
     from hermes_agent.checkpoints import turn_checkpoints  # noqa: PLC0415 - only for this check
 
     problem = turn_checkpoints.problem_of_checkpoints()

@@ -1,7 +1,7 @@
 """Notifications of PostgreSQL: hints that another process has stored something.
 
 They are hints only: one that is missed, for example while the server restarts, delays its
-receiver until it looks by itself.
+receiver until its next check.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 RECONNECT_BACKOFF: Final = Backoff(0.5, 30.0)
-CHECK_SECONDS: Final = 0.5  # how soon the thread notices that it shall stop
+CHECK_SECONDS: Final = 0.5  # how soon the thread notices that it has to stop
 NOTIFY: Final = "SELECT pg_notify(current_schema() || '.hermes', ?)"
 # The name of a channel cannot be a parameter.
 LISTEN: Final = "SELECT 'LISTEN ' || quote_ident(current_schema() || '.hermes')"

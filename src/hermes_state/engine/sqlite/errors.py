@@ -1,6 +1,6 @@
 """SQLite errors translated into store errors that name the next step.
 
-They are told apart by SQLite's result code: the text may be that of another program's trigger.
+They are distinguished by SQLite's result code: the text may be that of another program's trigger.
 """
 
 from __future__ import annotations

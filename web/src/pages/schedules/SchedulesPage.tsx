@@ -54,7 +54,7 @@ export default function SchedulesPage() {
   );
 }
 
-/** Says that jobs wait while the gateway is not running. */
+/** A notice that jobs wait while the gateway is not running. */
 function GatewayHint({ isNeeded }: { isNeeded: boolean }) {
   const texts = useTexts().schedules;
   const { data } = useQuery({

@@ -4,8 +4,8 @@ It has the methods that the Olm machine of matrix-nio calls. They only note what
 `flush` stores it in one transaction. The client flushes before every request, so that whatever
 it sends is stored, and the listener before it stores the sync position.
 
-One program at a time owns the keys of an account: whoever opens the store writes its mark, and
-the changes of an earlier owner are rejected.
+One program at a time owns the keys of an account: the program that opens the store writes its
+mark, and the changes of an earlier owner are rejected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Encrypts and decrypts events with the Olm machine of matrix-nio.
 
 The machine keeps the state; this module makes its requests. Every request is preceded by a flush
-of the key store, so a key is stored before it can be used by anybody.
+of the key store, so a key is stored before it can be used.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class EncryptionMachine:
         sessions = self.olm.outbound_group_sessions
         current = sessions.get(room_id)
         if current is not None and (current.expired or not current.users_shared_with <= readers):
-            del sessions[room_id]  # somebody has left, or a device is gone
+            del sessions[room_id]  # a user has left, or a device is gone
             current = None
         missing = readers - (current.users_shared_with if current else set())
         missing = {item for item in missing if not self._is_out_of_keys(item)}
@@ -308,7 +308,7 @@ class EncryptionMachine:
         """An event in the clear; None if its key is missing.
 
         The key must belong to a device of the sender: otherwise the homeserver could present
-        a message as somebody else's.
+        a message as that of another user.
         """
         content = config_values.mapping(event.get("content"))
         sender_key = await self._sender_key(room_id, event, content)

@@ -1,6 +1,6 @@
 """Events whose room keys have not arrived: they are stored until they can be read.
 
-After a time limit the room is told that they could not be read.
+After a time limit the room gets a notice that they could not be read.
 """
 
 from __future__ import annotations
