@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("tests/state/test_messages.py::test_a[postgresql]", False),
         ("tests/browser/test_keyboard.py::test_a", False),
         ("tests/gateway/test_matrix_encryption.py::test_a", False),
-        *((test_id, True) for test_id in SMOKE),
+        *((test_id, True) for test_id in sorted(SMOKE)),
     ],
 )
 def test_a_test_is_selected_by_its_id(test_id: str, *, is_in: bool) -> None:
