@@ -9,6 +9,7 @@ the only module that uses a store's private names.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from functools import cached_property
@@ -18,7 +19,7 @@ import hermes_plugin_host
 from gateway.config import Platform
 from gateway.inbound.commands import RESET_REPLY, reset_route
 from gateway.session import SessionStore
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
@@ -67,7 +68,7 @@ class ContractRunner:
     def _stop_agent(self, session_key: str) -> None:
         agent = self._running_agents.pop(session_key, None)
         if agent is not None:
-            attempt(Step("stop turn", lambda: agent.interrupt("new conversation requested")))
+            attempt("stop turn", lambda: agent.interrupt("new conversation requested"))
 
     async def _stop_assigned(self) -> None:
         """Wait for the assigned agents, finalize them and disconnect the assigned adapters."""
@@ -83,7 +84,7 @@ class ContractRunner:
 
     def _finalize_assigned(self) -> None:
         for agent in list(self._running_agents.values()):
-            attempt(Step("stop turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
+            attempt("stop turn", functools.partial(agent.interrupt, "shutdown"))
             _invoke("on_session_finalize", session_id=agent.session_id, platform="gateway")
         self._running_agents.clear()
 
@@ -120,4 +121,4 @@ def _platform_of(entry: SessionEntry) -> str:
 
 def _invoke(hook: str, **facts: Any) -> None:
     """Call a hook; a failing plugin does not stop the gateway."""
-    attempt(Step(f"call {hook}", lambda: hermes_plugin_host.invoke_hook(hook, **facts)))
+    attempt(f"call {hook}", lambda: hermes_plugin_host.invoke_hook(hook, **facts))

@@ -23,7 +23,7 @@ from gateway.session import SessionStore
 from hermes_conversation import boundary_delivery
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PlatformDownError, StoreUnavailableError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +152,7 @@ class GatewayRunner(ContractRunner):
         """End expired conversations, once each, and prune unused routes."""
         await asyncio.sleep(FIRST_SWEEP_SECONDS)
         while self._running:
-            await asyncio.to_thread(attempt, Step("end expired conversations", self._end_expired))
+            await asyncio.to_thread(attempt, "end expired conversations", self._end_expired)
             await asyncio.to_thread(self._prune)
             await asyncio.sleep(interval)
 
@@ -167,12 +167,8 @@ class GatewayRunner(ContractRunner):
             return
         self._last_session_store_prune_ts = time.time()
         attempt(
-            Step(
-                "prune unused routes",
-                lambda: self.session_store.prune_old_entries(
-                    self.config.session_store_max_age_days
-                ),
-            )
+            "prune unused routes",
+            lambda: self.session_store.prune_old_entries(self.config.session_store_max_age_days),
         )
 
     # Stop
@@ -194,11 +190,11 @@ class GatewayRunner(ContractRunner):
         await self._stop_assigned()
         db = boundary_db(self.session_store)
         if db is not None and not db.engine.database.is_file:
-            await asyncio.to_thread(attempt, Step("leave the other nodes", db.nodes.leave))
+            await asyncio.to_thread(attempt, "leave the other nodes", db.nodes.leave)
         status.write_runtime_status("stopped", exit_reason=self._exit_reason, turns={}, problems=[])
         status.remove_pid_file()
 
     def _deliver(self) -> None:
         db = boundary_db(self.session_store)
         if db is not None:
-            attempt(Step("deliver boundary events", lambda: boundary_delivery.deliver_due(db)))
+            attempt("deliver boundary events", lambda: boundary_delivery.deliver_due(db))

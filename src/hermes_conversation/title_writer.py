@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.events import Reply, TurnEnd
 from hermes_agent.messages import ModelRequest
 from hermes_core.config.file import ConfigFile
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.messages import sanitize_title
 
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ class TitleWriter:
         is_wanted = ConfigFile.of_home().settings().get_bool("agent.automatic_titles")
         if not is_wanted or self._db.get_session_title(session_id):
             return
-        step = Step("write a title", lambda: self._write(agent, session_id, prompt, answer))
-        self._thread = threading.Thread(
-            target=lambda: attempt(step), name="hermes-title", daemon=True
-        )
+
+        def write() -> None:
+            attempt("write a title", lambda: self._write(agent, session_id, prompt, answer))
+
+        self._thread = threading.Thread(target=write, name="hermes-title", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PluginError
 from hermes_core.hooks import DECIDING_HOOKS
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
@@ -106,11 +106,11 @@ class PluginManager:
             return Plugin(found, "failed", f"missing environment variable {', '.join(missing)}")
         plugin = Plugin(found, "loaded")
         began = time.monotonic()
-        failure = attempt(Step(f"load plugin {found.key}", lambda: self._register(plugin)))
+        result = attempt(f"load plugin {found.key}", lambda: self._register(plugin))
         plugin.seconds = time.monotonic() - began
-        if failure is not None:
+        if isinstance(result, Failure):
             plugin.status = "failed"
-            plugin.detail = f"{type(failure.error).__name__}: {failure.error}"
+            plugin.detail = f"{type(result.error).__name__}: {result.error}"
             plugin.registered = Registrations()
         return plugin
 

@@ -19,7 +19,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import HermesError
 from hermes_core.instance_record import DAEMON, InstanceRecord
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.signals import stop_signals
 from tui_gateway.client import connect_to
 from tui_gateway.client_environment import share_keys
@@ -95,7 +95,7 @@ def _watch(hub: Hub, sockets: WebSocketServer, wake: int, *, is_permanent: bool)
         while not hub.is_leaving:
             if selector.select(timeout=TICK_SECONDS):
                 os.read(wake, 64)
-            attempt(Step("close abandoned conversations", hub.sweep))
+            attempt("close abandoned conversations", hub.sweep)
             if sockets.count or hub.all_live():
                 last_used_at = time.monotonic()
             if not is_permanent and time.monotonic() - last_used_at > UNNEEDED_SECONDS:

@@ -219,7 +219,7 @@ class GatewayService:
         """Collect the live facts and write them to the state file."""
         facts = await self.facts.collect()
         notify = functools.partial(self._notices.update, facts["platforms"])
-        await asyncio.to_thread(attempt, Step("send notices of outages", notify))
+        await asyncio.to_thread(attempt, "send notices of outages", notify)
         try:
             status.write_runtime_status(self.state, **facts)
         except OSError as error:  # the disk may be full: the endpoints show it
@@ -474,8 +474,8 @@ class GatewayService:
         await asyncio.to_thread(self._follower.stop)
         if self._delivery is not None:
             await asyncio.to_thread(self._delivery.stop)
-        await asyncio.to_thread(attempt, Step("write sessions.json", self._routes.export_if_due))
-        await asyncio.to_thread(attempt, Step("store settlements", self._db.engine.flush))
+        await asyncio.to_thread(attempt, "write sessions.json", self._routes.export_if_due)
+        await asyncio.to_thread(attempt, "store settlements", self._db.engine.flush)
 
     def _cancel_questions(self) -> None:
         """Interrupt turns that wait for an answer; they ask again after the next start."""

@@ -6,6 +6,7 @@ The user requests it at the terminal; the request is a row of the store. The gat
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from gateway.config import find_platform
 from gateway.inbound import inbox_codec
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,10 +48,9 @@ class HandoffWorker:
         pending = self._db.handoffs.pending() if self._is_due() else []
         for row in pending:
             if self._db.claim_handoff(row.id):
-                step = Step("hand over conversation", lambda row=row: self._run(row))  # type: ignore[misc]
-                failure = attempt(step)
-                if failure is not None:
-                    self._db.fail_handoff(row.id, str(failure.error))
+                result = attempt("hand over conversation", functools.partial(self._run, row))
+                if isinstance(result, Failure):
+                    self._db.fail_handoff(row.id, str(result.error))
         return len(pending)
 
     def _is_due(self) -> bool:

@@ -23,7 +23,7 @@ from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_core.errors import HermesError, SessionDeletedError, StoreError, UsageError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.log_file import log_fields
 from hermes_core.roles import Person, Right, Role, may, parse_role
 from hermes_state.delivery import inbox, outbox
@@ -221,9 +221,9 @@ class ScheduledRunHandler:
         if conversation is None:
             return
         conversation.stop()
-        attempt(Step("record the usage of a scheduled run", lambda: self._record_usage(run)))
+        attempt("record the usage of a scheduled run", lambda: self._record_usage(run))
         session_id = str(run.session_id)
-        attempt(Step("end a run", lambda: self._db.end_session(session_id, COMPLETED)))
+        attempt("end a run", lambda: self._db.end_session(session_id, COMPLETED))
 
     def _record_usage(self, run: RunRecord) -> None:
         usage = usage_of(self._db, str(run.session_id))

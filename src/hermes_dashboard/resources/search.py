@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Query
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_dashboard.models.session_query import SearchQuery  # noqa: TC001 - FastAPI reads it
 from hermes_dashboard.models.sessions import (
     ConversationHitsView,
@@ -57,7 +57,7 @@ class SearchIndexUpdater:
             if self._is_closed.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(
-                target=lambda: attempt(Step("fill the search index", self._update)),
+                target=lambda: attempt("fill the search index", self._update),
                 name="hermes-search-filling",
                 daemon=True,
             )
