@@ -24,7 +24,7 @@ from hermes_core.isolate import attempt
 if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

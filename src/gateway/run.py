@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.process.http_server import HttpServer
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

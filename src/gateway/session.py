@@ -27,7 +27,7 @@ from hermes_core.clock import SystemClock
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.ids import new_gateway_session_id
 from hermes_core.legacy_session_keys import format_legacy
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -97,7 +97,7 @@ class SessionStore(OriginalStoreNames):
     def _import(self, db: SessionDB) -> None:
         """Import the routes of an older gateway from its file and its table, once."""
         name = f"{IMPORTED_META_KEY}:{self.sessions_dir.resolve()}"
-        if db.get_meta(name):
+        if db.meta.get_meta(name):
             return
         in_store = routes_file.entries(db.routes.of_the_original(), "gateway_routing")
         for entry in (*self._in_file(), *in_store):
@@ -106,7 +106,7 @@ class SessionStore(OriginalStoreNames):
             entry.place = entry.place or entry_rows.place_of(entry)
             self._entries[entry.session_key] = entry
             db.routes.add(entry_rows.to_route(entry))
-        db.set_meta(name, datetime.now().astimezone().isoformat())
+        db.meta.set_meta(name, datetime.now().astimezone().isoformat())
 
     @property
     def _is_shared_by_nodes(self) -> bool:
@@ -317,7 +317,7 @@ class SessionStore(OriginalStoreNames):
             self._leave_to(session_key, session_id)
             if entry is None or entry.session_id == session_id:
                 return entry
-            if self._db is not None and self._db.get_session(session_id) is None:
+            if self._db is not None and self._db.sessions.find(session_id) is None:
                 raise SessionNotFoundError(f"session not found: {session_id}")
             return self._point_at(entry, session_id, reason, mark)
 
@@ -442,7 +442,7 @@ class SessionStore(OriginalStoreNames):
             if entry.expiry_finalized or not is_present or not self._is_session_expired(entry):
                 return  # a message has arrived meanwhile
             if self._db is not None:
-                self._db.end_session(entry.session_id, "idle_timeout")
+                self._db.sessions.end_session(entry.session_id, "idle_timeout")
             entry.expiry_finalized = True
             self._put(entry)
 

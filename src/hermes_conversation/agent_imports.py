@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import hermes_plugin_host
 from hermes_core.backoff import Backoff
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.isolate import Failure, attempt
 from hermes_import.importer import AgentImport, reason_of
 from hermes_import.registry import SourceRegistry
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_import.follower import Follower, FollowOptions
     from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 FOLLOW_BACKOFF: Final = Backoff(1.0, 300.0)
 TAKE_OVER_SECONDS: Final = 30.0  # between looks whether another process still follows
@@ -30,7 +30,7 @@ TAKE_OVER_SECONDS: Final = 30.0  # between looks whether another process still f
 
 def registry_of_home() -> SourceRegistry:
     """The agents whose histories can be imported, those of enabled plugins included."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return SourceRegistry()
     plugins = hermes_plugin_host.active().plugins.values()
     return SourceRegistry(

@@ -13,8 +13,8 @@ from hermes_core.errors import HermesError
 from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
     from hermes_state.portable.backup.archive_format import BackupManifest
+    from hermes_state.store import SessionDB
 
 FOLDER: Final = "backups"
 BackupAction = Literal["write", "verify"]

@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import HermesError, PluginError
 from hermes_core.isolate import Failure, attempt
 
@@ -68,7 +68,7 @@ async def _awaited(answer: Any) -> Any:
 
 def provided_commands(taken: Collection[str]) -> dict[str, ProvidedCommand]:
     """The commands of loaded plugins by name; *taken* names and later plugins lose."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return {}
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 

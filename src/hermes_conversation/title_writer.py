@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.agent import AIAgent
     from hermes_agent.events import TurnFinished
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 TASK: Final = (
     "Write a title for this conversation: three to six words that name its subject, in the "
@@ -51,7 +51,7 @@ class TitleWriter:
             return
         self._tried = session_id
         is_wanted = ConfigFile.of_home().settings().get_bool("agent.automatic_titles")
-        if not is_wanted or self._db.get_session_title(session_id):
+        if not is_wanted or self._db.titles.get_session_title(session_id):
             return
 
         def write() -> None:
@@ -73,10 +73,10 @@ class TitleWriter:
         request = ModelRequest([{"role": "user", "content": conversation}], [], MAX_TOKENS)
         reply = agent.complete(request)
         title = clean_title(reply.text) if isinstance(reply, Reply) else ""
-        if not title or self._db.get_session_title(session_id):
+        if not title or self._db.titles.get_session_title(session_id):
             return
-        title = self._db.get_next_title_in_lineage(title)
-        is_set = self._db.set_session_title(session_id, title, source="llm")
+        title = self._db.titles.get_next_title_in_lineage(title)
+        is_set = self._db.titles.set_session_title(session_id, title, source="llm")
         if is_set and self.on_title is not None:
             self.on_title()
 

@@ -7,8 +7,8 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 import hermes_plugin_host
-from hermes_conversation.agent_factory import environment_without_secrets
-from hermes_core.config.probe import may_be_set
+from hermes_conversation.command_environment import environment_without_secrets
+from hermes_core.config.presence import is_set
 from hermes_core.errors import UsageError
 from hermes_core.isolate import Failure, attempt
 
@@ -100,7 +100,7 @@ def transcriber_of(settings: Settings) -> Transcriber | None:
     if url:
         key = settings.get_secret("keys.transcribe") or settings.get_secret("keys.openai") or ""
         return ServerTranscriber(url, key, settings.get_str("gateway.transcribe_model"))
-    return _plugin_transcriber() if may_be_set("plugins.enabled") else None
+    return _plugin_transcriber() if is_set("plugins.enabled") else None
 
 
 class PluginTranscriber:

@@ -8,17 +8,17 @@ failed part is a list of named steps. KeyboardInterrupt and SystemExit are not c
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hermes_core.errors import StoreUnreachableError
-from hermes_core.log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Step(NamedTuple):

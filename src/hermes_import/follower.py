@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory, SourceRegistry
     from hermes_import.sources import AgentSource, Unit
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

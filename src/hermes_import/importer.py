@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from hermes_core.messages import Content
     from hermes_import.sources import AgentSource, Unit, UnitReading
-    from hermes_state import SessionDB
     from hermes_state.imports.rows import ImportedPart, PartResult, UnitState
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -263,7 +263,7 @@ class AgentImport:
             session_id = session_id_of(self._source.name, about.native_id)
             if about.keeps_id:
                 session_id = about.native_id
-                if session_id not in known and self._db.get_session(session_id) is not None:
+                if session_id not in known and self._db.sessions.find(session_id) is not None:
                     self._taken.add(session_id)
                     continue
             if session_id in known and self._db.imports.is_deleted(session_id):

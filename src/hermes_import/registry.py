@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hermes_import.sources import AgentSource, Unit
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 # The module of each agent, and its class.
 BUILT_IN: Final = {

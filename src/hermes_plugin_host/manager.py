@@ -16,8 +16,7 @@ from hermes_core.isolate import Failure, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
-from hermes_plugin_host.importer import import_file
-from hermes_plugin_host.installation import libraries
+from hermes_plugin_host.importer import add_libraries, import_file
 from hermes_plugin_host.load_guard import contain_exits
 from hermes_plugin_host.original import modules
 from hermes_plugin_host.original.tool_registry import registering
@@ -194,7 +193,7 @@ def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
     modules.install()
     if found.entry_point is not None:
         return found.entry_point.load()
-    libraries.add_to_import_path(found.key)
+    add_libraries(found.key)
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():
         raise PluginError("the plugin has no __init__.py")

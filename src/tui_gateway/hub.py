@@ -17,7 +17,7 @@ from tui_gateway.protocol import GatewayLeaving, StatusUpdate
 
 if TYPE_CHECKING:
     from hermes_conversation.agent_factory import ConversationOptions
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
     from tui_gateway.live_session import SessionListener
     from tui_gateway.protocol import OpenedState
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
     from tui_gateway.protocol import ClientEvent, DisplayedMessage
 
 STATUS_BY_END: Final = {

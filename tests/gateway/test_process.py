@@ -16,7 +16,7 @@ from gateway import status
 from gateway.platforms.local import socket_path
 from gateway.process import main
 from gateway.run import GatewayRunner
-from hermes_conversation.agent_factory import environment_without_secrets
+from hermes_conversation.command_environment import environment_without_secrets
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import LocalChatClient

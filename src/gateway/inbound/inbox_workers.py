@@ -18,8 +18,8 @@ from hermes_core.isolate import Failure, attempt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

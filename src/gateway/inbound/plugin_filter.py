@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_conversation.agent_factory import notify_plugins
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.hooks import GuardFailure
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def filter_message(
     event: MessageEvent, gateway: object, routes: object
 ) -> MessageEvent | None:
     """The message as plugins leave it; None if one has dropped it."""
-    if event.is_deletion or event.internal or not may_be_set("plugins.enabled"):
+    if event.is_deletion or event.internal or not is_set("plugins.enabled"):
         return event
     return await asyncio.to_thread(decide, event, gateway, routes)
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from gateway.session import SessionStore
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage, ReceivedMessage
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import hermes_plugin_host
 from gateway.platforms.names import Platform
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import PlatformRefusedError, UsageError
 from hermes_core.package_installer import Library
 from hermes_plugin_host.original.platform import OriginalPlatform
@@ -159,7 +159,7 @@ class PlatformRegistry:
     @classmethod
     def of_home(cls) -> PlatformRegistry:
         """The built-in platforms and those of enabled plugins."""
-        if not may_be_set("plugins.enabled"):
+        if not is_set("plugins.enabled"):
             return cls()
         return cls(
             PlatformEntry(

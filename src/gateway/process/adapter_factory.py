@@ -26,7 +26,7 @@ from hermes_state.files import AdapterRecords, media_of
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from gateway.platforms.base import Adapter, MessageEvent
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +40,11 @@ class AdapterMemory:
 
     async def recall(self, name: str) -> str | None:
         """The text stored under a name."""
-        return await asyncio.to_thread(self._db.get_meta, self._prefix + name)
+        return await asyncio.to_thread(self._db.meta.get_meta, self._prefix + name)
 
     async def keep(self, name: str, text: str) -> None:
         """Store a text."""
-        await asyncio.to_thread(self._db.set_meta, self._prefix + name, text)
+        await asyncio.to_thread(self._db.meta.set_meta, self._prefix + name, text)
 
 
 class CreatedAdapters(NamedTuple):

@@ -110,7 +110,7 @@ def restart() -> None:
 def _wait_for_store() -> None:
     """Wait for the server of the history: its loss may be the reason of the restart."""
     from gateway import status  # noqa: PLC0415 - after driver.install()
-    from hermes_state import SessionDB  # noqa: PLC0415 - as above
+    from hermes_state.store import SessionDB  # noqa: PLC0415 - as above
 
     attempts = 0
     while store_url(state_db_path()):

@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from hermes_conversation.pending_input import BusyMode
     from hermes_core.clock import Clock
     from hermes_plugin_host.delivery import Delivery
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -371,7 +371,7 @@ class GatewayService:
 
     def _announce_restart(self) -> None:
         """Reply to the user who requested the restart."""
-        request = self._db.get_meta(RESTART_REQUEST_KEY)
+        request = self._db.meta.get_meta(RESTART_REQUEST_KEY)
         if request is not None:
             requester: RestartRequest = json.loads(request)
             key = f"restart:{self._db.ids.new()}"
@@ -496,4 +496,6 @@ class GatewayService:
             conversation.agent.interrupt("shutdown")
         await self.inbox_workers.stop(STOP_GRACE_SECONDS)
         for conversation in running:
-            await asyncio.to_thread(self._db.end_session, conversation.session_id, "shutdown")
+            await asyncio.to_thread(
+                self._db.sessions.end_session, conversation.session_id, "shutdown"
+            )

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Adapter
     from gateway.session import SessionStore
-    from hermes_state import SessionDB
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +47,10 @@ class HandoffWorker:
         """Run all pending requests; how many there were."""
         pending = self._db.handoffs.pending() if self._is_due() else []
         for row in pending:
-            if self._db.claim_handoff(row.id):
+            if self._db.handoffs.claim_handoff(row.id):
                 result = attempt("hand over conversation", functools.partial(self._run, row))
                 if isinstance(result, Failure):
-                    self._db.fail_handoff(row.id, str(result.error))
+                    self._db.handoffs.fail_handoff(row.id, str(result.error))
         return len(pending)
 
     def _is_due(self) -> bool:
@@ -69,7 +69,7 @@ class HandoffWorker:
                 "first, or set `home_channel`."
             )
             log.warning("hand-off of %s failed: %s", row.id, error)
-            self._db.fail_handoff(row.id, error)
+            self._db.handoffs.fail_handoff(row.id, error)
             return
         message_id = f"handoff:{self._db.ids.new()}"
         event = MessageEvent(
@@ -83,7 +83,7 @@ class HandoffWorker:
             session_key=self._routes.key_of(source),
             payload=inbox_codec.encode(event),
         )
-        self._db.complete_handoff(row.id)
+        self._db.handoffs.complete_handoff(row.id)
 
     def _target(self, name: str) -> SessionSource | None:
         """The home channel of a platform, else the owner's most recently used direct chat."""

@@ -42,7 +42,7 @@ def plan_routes(context: MoveContext) -> Iterator[MoveItem]:
     for entry in entries.values():
         if entry.session_key in known:
             yield MoveItem(KIND, entry.session_key, ItemState.HERE, "the chat has a route here")
-        elif entry.session_id in coming or context.db.get_session(entry.session_id):
+        elif entry.session_id in coming or context.db.sessions.find(entry.session_id):
             yield _item(context, entry)
         else:
             missing.append(entry.session_key)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gateway.routing.entries import SessionEntry
+    from hermes_compat.session_rows import RewindDict
     from hermes_core.messages import Message
-    from hermes_state import SessionDB
-    from hermes_state.original_rows import RewindDict
+    from hermes_state.store import SessionDB
 
 
 class OriginalStoreNames:
@@ -43,22 +43,26 @@ class OriginalStoreNames:
 
     def load_transcript(self, session_id: str) -> list[Message]:
         """The messages of a session as a model gets them."""
-        return self._store().get_messages_as_conversation(session_id)
+        return self._store().messages.get_messages_as_conversation(session_id)
 
     def append_to_transcript(
         self, session_id: str, message: Message, skip_db: bool = False
     ) -> None:
         """Store a message; with *skip_db* nothing, because it is stored already."""
         if not skip_db:
-            self._store().append_messages_batch(session_id, [message])
+            self._store().messages.append_messages_batch(session_id, [message])
 
     def rewrite_transcript(self, session_id: str, messages: Sequence[Message]) -> None:
         """Replace the messages of a session; the history keeps the old ones as undone."""
-        self._store().replace_messages(session_id, list(messages))
+        self._store().edits.replace_messages(session_id, list(messages))
 
     def rewind_session(self, session_id: str, target_message_id: int) -> RewindDict:
         """Undo the messages of a session from one of the user's on."""
-        return self._store().rewind_to_message(session_id, target_message_id)
+        from hermes_compat import session_rows  # noqa: PLC0415 - only plugins call it
+
+        store = self._store()
+        undone = store.edits.rewind(session_id, target_message_id)
+        return session_rows.rewind_dict(store.engine.columns, undone)
 
     def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
         """The entry of the chat that has a session."""

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from gateway.schedules.targets import JobTargets
     from gateway.session import SessionStore
     from hermes_core.clock import Clock
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.engine.transaction import Tx
     from hermes_state.schedules.rows import Occurrence, OccurrenceState, ScheduledJob
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class ScheduledRunHandler:
     def end_conversations(self, ended_seconds_ago: float = LEFT_OPEN_SECONDS) -> None:
         """End the conversations of runs whose process ended right after the run."""
         for session_id in self._db.schedules.open_conversations(ended_seconds_ago):
-            self._db.end_session(session_id, COMPLETED)
+            self._db.sessions.end_session(session_id, COMPLETED)
 
     def _skip(self, run: RunRecord) -> None:
         """Leave out a run whose job was paused while it waited."""
@@ -223,7 +223,7 @@ class ScheduledRunHandler:
         conversation.stop()
         attempt("record the usage of a scheduled run", lambda: self._record_usage(run))
         session_id = str(run.session_id)
-        attempt("end a run", lambda: self._db.end_session(session_id, COMPLETED))
+        attempt("end a run", lambda: self._db.sessions.end_session(session_id, COMPLETED))
 
     def _record_usage(self, run: RunRecord) -> None:
         usage = usage_of(self._db, str(run.session_id))

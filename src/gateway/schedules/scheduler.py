@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from gateway.inbound.budgets import Budgets
     from gateway.schedules.targets import JobTargets
     from hermes_core.clock import Clock
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import MessagePayload
     from hermes_state.schedules.rows import Occurrence, ScheduledJob
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

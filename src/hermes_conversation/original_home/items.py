@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hermes_conversation.original_home.home import OriginalHome
     from hermes_core.config.file import ConfigFile
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 MARKS_NAME: Final = "hermes-agent home"
 TAKEN_BEFORE: Final = "already imported"

@@ -41,7 +41,7 @@ class HistoryMover:
         database = context.home.path / "state.db"
         is_used = context.home.is_in_place and not store_url(database)
         if is_used and database.exists():
-            count = context.db.session_count()
+            count = context.db.lists.session_count()
             what = human_format.plural(count, "conversation")
             yield MoveItem("history", what, ItemState.HERE, IN_PLACE)
         elif not is_used:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from hermes_achievements.scan.survey import SurveyReport
     from hermes_achievements.service import HistorySource
     from hermes_dashboard.models.session_query import SessionQuery
-    from hermes_state import SessionDB
     from hermes_state.ledger.file import LedgerFile
     from hermes_state.ledger.shared import SharedLedger
     from hermes_state.sessions.totals import ModelNumbers, SessionNumbers
+    from hermes_state.store import SessionDB
 
     AnyLedger = LedgerFile | SharedLedger
 

@@ -36,7 +36,7 @@ from hermes_core import human_format
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import StoreUnavailableError, StoreUnreachableError, UsageError
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ receiver until it looks by itself.
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -13,14 +14,13 @@ import psycopg
 
 from hermes_core.backoff import Backoff
 from hermes_core.isolate import attempt
-from hermes_core.log import get_logger
 from hermes_state.engine.postgres.connection import open_connection
 from hermes_state.engine.postgres.errors import PostgresError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 RECONNECT_BACKOFF: Final = Backoff(0.5, 30.0)
 CHECK_SECONDS: Final = 0.5  # how soon the thread notices that it shall stop
