@@ -58,7 +58,7 @@ def finalize_session(session: Session, end_reason: str = "tui_close") -> None:
 def _end(session_id: str, end_reason: str) -> None:
     from tui_gateway import server  # noqa: PLC0415 - it hands over to this module
 
-    server._get_db().end_session(session_id, end_reason)  # noqa: SLF001 - the name of hermes-agent
+    server._get_db().end_session(session_id, end_reason)
 
 
 def _agent_steps(agent: Any, history: list[Mapping[str, object]]) -> list[Step]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
-    from gateway.session import SessionStore
+    from gateway.routing.session_routes import SessionRoutes
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.slash_commands import SlashCommand
     from hermes_state.delivery.stored_json import ReplyTarget
@@ -67,7 +67,7 @@ class ChatCommands:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         conversations: ConversationCache,
         questions: ChatQuestions,
         access: AccessControl,
@@ -371,7 +371,7 @@ def with_slash(text: str) -> str:
 
 
 def reset_route(
-    routes: SessionStore, session_key: str, stop_turn: Callable[[], object], mark: str = ""
+    routes: SessionRoutes, session_key: str, stop_turn: Callable[[], object], mark: str = ""
 ) -> SessionEntry | None:
     """`/new`: stop the running turn of a chat and start a new conversation there."""
     stop_turn()

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from gateway.inbound.turn_runner import TurnRunner
     from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.routing.sources import SessionSource
-    from gateway.session import SessionStore
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredUsage
     from hermes_state.engine.transaction import Tx
@@ -89,7 +89,7 @@ class MessageHandler:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         turn_runner: TurnRunner,
         commands: ChatCommands,
         longest_text: Callable[[str], int],

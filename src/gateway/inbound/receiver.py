@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Adapter
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.routing.sources import SessionSource
-    from gateway.session import SessionStore
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state.delivery.rows import IncomingMessage, ReceivedMessage
@@ -61,7 +61,7 @@ class MessageReceiver:
         self,
         db: SessionDB,
         access: AccessControl,
-        routes: SessionStore,
+        routes: SessionRoutes,
         conversations: ConversationCache,
         commands: ChatCommands,
         workers: InboxWorkers,

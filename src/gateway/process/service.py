@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from gateway.platforms.base import Adapter, Button, MessageEvent
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.routing.sources import SessionSource
-    from gateway.session import SessionStore
     from hermes_conversation.pending_input import BusyMode
     from hermes_core.clock import Clock
     from hermes_plugin_host.delivery import Delivery
@@ -94,7 +94,7 @@ class GatewayService:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         config: GatewayConfig,
         cwd: Path | None = None,
         restart: Callable[[], None] = lambda: None,

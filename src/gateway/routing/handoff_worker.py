@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gateway.platforms.base import Adapter
-    from gateway.session import SessionStore
+    from gateway.routing.session_routes import SessionRoutes
     from hermes_state.sessions.records import SessionRow
     from hermes_state.store import SessionDB
 
@@ -33,7 +33,7 @@ class HandoffWorker:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         adapters: Mapping[str, Adapter],
         has_all_history: Callable[[SessionSource], bool],
     ) -> None:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from gateway.inbound.access_control import AccessControl
     from gateway.inbound.budgets import Budgets
     from gateway.outbound.direct_send import Channel
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.schedules.targets import JobTargets
-    from gateway.session import SessionStore
     from hermes_core.clock import Clock
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.engine.transaction import Tx
@@ -66,7 +66,7 @@ class RunRecord(NamedTuple):
 class RunContext(NamedTuple):
     """What the handler works with, besides the store."""
 
-    routes: SessionStore
+    routes: SessionRoutes
     access: AccessControl
     targets: JobTargets
     budgets: Budgets
