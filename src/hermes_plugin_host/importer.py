@@ -7,10 +7,10 @@ import sys
 import types
 from typing import TYPE_CHECKING, Final
 
+from hermes_compat.plugins import modules
 from hermes_core import paths
 from hermes_core.errors import PluginError
 from hermes_plugin_host.load_guard import contain_exits
-from hermes_plugin_host.original import modules
 
 if TYPE_CHECKING:
     from pathlib import Path

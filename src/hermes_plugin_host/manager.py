@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from hermes_compat.plugins import modules
+from hermes_compat.plugins.tool_registry import registering
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PluginError
 from hermes_core.hooks import DECIDING_HOOKS
@@ -18,8 +20,6 @@ from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.importer import add_libraries, import_file
 from hermes_plugin_host.load_guard import contain_exits
-from hermes_plugin_host.original import modules
-from hermes_plugin_host.original.tool_registry import registering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from hermes_state.imports.rows import StoredUnit, UnitState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hermes_conversation.original_home.home import OriginalHome
+    from hermes_compat.original_home.home import OriginalHome
     from hermes_core.config.file import ConfigFile
     from hermes_state.store import SessionDB
 
