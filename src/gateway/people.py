@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from hermes_core.json_values import JsonObject
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 NOTICE_KEY: Final = "gateway_roles_notice"
 NOTICE: Final = (
@@ -125,10 +125,10 @@ def _last_seen(db: SessionDB) -> dict[Person, LastSeen]:
 
 def take_role_notice(db: SessionDB, config: GatewayConfig) -> str:
     """The notice about roles, once, if people had access before there were roles."""
-    if db.get_meta(NOTICE_KEY) is not None:
+    if db.meta.get_meta(NOTICE_KEY) is not None:
         return ""
     people = known_people(db, config)
-    db.set_meta(NOTICE_KEY, "shown")
+    db.meta.set_meta(NOTICE_KEY, "shown")
     if not people:
         return ""
 

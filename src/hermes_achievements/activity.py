@@ -21,7 +21,7 @@ from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.scan.history import ScannedSession, SessionKind
 from hermes_achievements.scan.workers import NICENESS, silence_logging
 from hermes_core.errors import LedgerDamagedError, ScanError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
@@ -225,10 +225,10 @@ def _run_reader(
                 pipe.send([(item, activity.pack()) for item, activity in results if activity])
         pipe.send(None)
 
-    failure = attempt(Step("read the statistics", read))
-    if failure is not None:
+    result = attempt("read the statistics", read)
+    if isinstance(result, Failure):
         with contextlib.suppress(OSError):
-            pipe.send(f"{type(failure.error).__name__}: {failure.error}")
+            pipe.send(f"{type(result.error).__name__}: {result.error}")
 
 
 def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -28,7 +28,7 @@ from hermes_achievements.scan.survey import (
 )
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -184,7 +184,7 @@ class AchievementService:
             if self.status.is_backing_off or (self.thread is not None and self.thread.is_alive()):
                 return
             self.thread = threading.Thread(
-                target=lambda: attempt(Step("scan for achievements", run)),
+                target=lambda: attempt("scan for achievements", run),
                 name="hermes-achievements-scan",
                 daemon=True,
             )
@@ -385,22 +385,19 @@ def _mode(snapshot: Snapshot) -> str | None:
 
 def _wrap_errors(work: Callable[[], HistorySurvey]) -> HistorySurvey:
     """The result of *work*; unexpected exceptions become ScanError."""
-    results: list[HistorySurvey] = []
-    expected: list[HermesError] = []
 
-    def run() -> None:
+    def run() -> HistorySurvey | HermesError:
         try:
-            results.append(work())
+            return work()
         except HermesError as error:
-            expected.append(error)
+            return error
 
-    failure = attempt(Step("survey the history", run))
-    if failure is not None:
-        kind = type(failure.error).__name__
-        raise ScanError(f"{kind}: {failure.error}") from failure.error
-    if expected:
-        raise expected[0]
-    return results[0]
+    result = attempt("survey the history", run)
+    if isinstance(result, Failure):
+        raise ScanError(f"{type(result.error).__name__}: {result.error}") from result.error
+    if isinstance(result, HermesError):
+        raise result
+    return result
 
 
 class _PartialSnapshots:

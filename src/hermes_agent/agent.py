@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from hermes_agent.turn_deadline import TurnLimits
     from hermes_agent.turn_hooks import HookInvoker, TurnPlugins
     from hermes_core.json_values import JsonObject
-    from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
+    from hermes_state.store import SessionDB
 
 
 def _at_deadline(finished: TurnFinished, deadline: TurnDeadline) -> TurnFinished:

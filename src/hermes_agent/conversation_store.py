@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.messages import Message, ToolCall, Usage
-    from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.drafts import Draft
     from hermes_state.messages.history import PromptFields
     from hermes_state.messages.history_version import HistoryVersion
+    from hermes_state.store import SessionDB
 
 # Finish reasons of incomplete answers.
 UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
@@ -64,11 +64,11 @@ class ConversationStore:
         row = self._store.sessions.find(self.session_id)
         if row is None:
             fields = {**self._fields, "system_prompt": system_prompt or None}
-            self._store.create_session(self.session_id, self._source, **fields)
+            self._store.sessions.create_session(self.session_id, self._source, **fields)
             return True
-        self._store.reopen_session(self.session_id)
+        self._store.sessions.reopen_session(self.session_id)
         if system_prompt and not row.system_prompt:  # a chat's row exists before its prompt
-            self._store.update_system_prompt(self.session_id, system_prompt)
+            self._store.sessions.update_system_prompt(self.session_id, system_prompt)
         return False
 
     def start_turn(self, holder: str, prompt: NewPrompt) -> StartedTurn | None:
@@ -106,14 +106,14 @@ class ConversationStore:
 
     def read_history(self) -> list[Message]:
         """The messages for the model; nothing is stored."""
-        return repaired(self._store.get_messages_as_conversation(self.session_id))
+        return repaired(self._store.messages.get_messages_as_conversation(self.session_id))
 
     def history(self) -> list[Message]:
         """The messages for the next request; unanswered tool calls get a stored result."""
         self.forget_messages()
-        messages = self._store.get_messages_as_conversation(self.session_id)
+        messages = self._store.messages.get_messages_as_conversation(self.session_id)
         for result in missing_results(messages):
-            self._store.append_message(
+            self._store.messages.append_message(
                 self.session_id,
                 "tool",
                 result["content"],
@@ -132,7 +132,7 @@ class ConversationStore:
         rows = self._store.messages.rows(self.session_id)
         last = rows[-1] if rows else None
         if last and last.role == "assistant" and last.finish_reason in UNFINISHED:
-            self._store.rewind_to_message(self.session_id, last.id)
+            self._store.edits.rewind(self.session_id, last.id)
 
     def acquire_turn(self, holder: str) -> Lease:
         """Acquire the turn's lease; LeaseTakenError while another process holds it."""
@@ -148,7 +148,9 @@ class ConversationStore:
 
     def add_prompt(self, content: Any, lease: Lease, **fields: Any) -> int:
         """Store a user message."""
-        return self._store.append_message(self.session_id, "user", content, lease=lease, **fields)
+        return self._store.messages.append_message(
+            self.session_id, "user", content, lease=lease, **fields
+        )
 
     def draft(self, lease: Lease) -> Draft:
         """Start a draft for a streamed reply."""
@@ -156,7 +158,7 @@ class ConversationStore:
 
     def add_result(self, call: ToolCall, content: str, lease: Lease) -> int:
         """Store a tool result."""
-        return self._store.append_message(
+        return self._store.messages.append_message(
             self.session_id,
             "tool",
             content,
@@ -167,7 +169,7 @@ class ConversationStore:
 
     def replace_active(self, messages: list[Message]) -> int:
         """Replace the active messages; the others stay in the history."""
-        return self._store.archive_and_compact(self.session_id, messages)
+        return self._store.edits.archive_and_compact(self.session_id, messages)
 
     def usage_change(self, usage: Usage, model: str, **billing: Any) -> Callable[[Tx], None]:
         """The change that adds the tokens of a request, including failed ones."""

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def renewing_lease(
     def renew_once() -> None:
         if is_over.is_set():
             return
-        if attempt(Step("renew the turn", renew)) is None:
+        if not isinstance(attempt("renew the turn", renew), Failure):
             later(seconds, renew_once)
         elif not is_over.is_set():
             on_lost()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from hermes_agent.context.window import schema_tokens
 from hermes_agent.events import ToolFinished, ToolOutput, ToolStarted
 from hermes_agent.tools.base import ToolContext, error_in, failure
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -189,26 +189,17 @@ class Toolbox:
     ) -> None:
         started_at = time.monotonic()
         arguments = _arguments(call.arguments)
-        outcomes: list[CallOutcome] = []
-        failed = attempt(
-            Step(
-                f"tool {call.name}",
-                lambda: outcomes.append(self._call_tool(call, arguments, context, hooks, put)),
-            )
+        outcome = attempt(
+            f"tool {call.name}", lambda: self._call_tool(call, arguments, context, hooks, put)
         )
-        if failed is not None:
-            kind = type(failed.error).__name__
-            text = f"{kind}: {failed.error}"
-            outcomes = [CallOutcome.failed(text, error_type=kind)]
+        if isinstance(outcome, Failure):
+            kind = type(outcome.error).__name__
+            outcome = CallOutcome.failed(f"{kind}: {outcome.error}", error_type=kind)
         seconds = time.monotonic() - started_at
-        results: list[str] = []
-        attempt(
-            Step(
-                "call the hooks after a tool",
-                lambda: results.append(hooks.after(call, arguments or {}, outcomes[0], seconds)),
-            )
-        )
-        result = results[0] if results else outcomes[0].result
+        after = functools.partial(hooks.after, call, arguments or {}, outcome, seconds)
+        result = attempt("call the hooks after a tool", after)
+        if isinstance(result, Failure):
+            result = outcome.result
         put(ToolFinished(call, result, time.monotonic() - started_at))
 
     def _call_tool(

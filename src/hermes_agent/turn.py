@@ -45,7 +45,7 @@ from hermes_agent.providers.failures import interrupted
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.tools.base import failure
 from hermes_agent.turn_control import join_texts, stored_identity
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.messages import HOOK_FEEDBACK, is_prompt
 from hermes_state.delivery import leases
 from hermes_state.messages.history import JOURNALED_ROW_ID
@@ -356,12 +356,9 @@ class Turn:
         on_answer = self._deps.on_answer
         if on_answer is not None:
             # Without its delivery the answer is stored all the same.
-            attempt(
-                Step(
-                    "deliver the answer",
-                    lambda: changes.append(on_answer(finished)),
-                )
-            )
+            change = attempt("deliver the answer", lambda: on_answer(finished))
+            if not isinstance(change, Failure):
+                changes.append(change)
         if not is_due(usage.context, self._deps.provider.current.window):
             changes.append(lambda tx: leases.release(tx, self._lease))
             changes.append(self._deps.store.read_version)

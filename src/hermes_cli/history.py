@@ -11,10 +11,10 @@ from hermes_cli.output import TableColumn
 from hermes_conversation.latest_session import latest_session_in
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import StoreUnavailableError, UsageError
 from hermes_core.paths import TRUST_FILE, hermes_home
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists, history_place
 
 if TYPE_CHECKING:
@@ -103,19 +103,19 @@ def open_for_writing() -> SessionDB:
 def chosen_session(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
     """The conversation to continue, by name or the latest here; None for a new one."""
     if resume:
-        return str(db.resolve_resume_session_id(db.lookup.resolve(resume)))
+        return str(db.titles.resolve_resume_session_id(db.lookup.resolve(resume)))
     if not is_latest:
         return None
     here = str(Path.cwd().resolve())
     result = latest_session_in(db, here)
     if result is not None:
-        return str(db.resolve_resume_session_id(result.id))
+        return str(db.titles.resolve_resume_session_id(result.id))
     raise UsageError(f"No conversation in {here} to continue.")
 
 
 def deliver_events(db: SessionDB) -> None:
     """Deliver the boundary events of a command to plugins and shell hooks."""
-    if may_be_set("plugins.enabled", "hooks") or (hermes_home() / TRUST_FILE).exists():
+    if is_set("plugins.enabled", "hooks") or (hermes_home() / TRUST_FILE).exists():
         from hermes_conversation import boundary_delivery  # noqa: PLC0415 - most have no consumers
 
         boundary_delivery.deliver_due(db)

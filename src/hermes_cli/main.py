@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hermes_cli.output import CommandOutput
 from hermes_core.errors import HermesError, OutputError
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that SIGPIPE ended
 INTERRUPTED_EXIT_CODE = 130
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
-NEW_OBJECTS_PER_COLLECTION: Final = 25_000  # Python's default: 700; a list creates 13,000
 PRINT_OPTIONS = frozenset({"-p", "--print", "-q", "--question"})
 TUI_OPTIONS = frozenset(
     {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon", "--mode",
@@ -28,12 +26,8 @@ TUI_OPTIONS = frozenset(
 
 def entry() -> NoReturn:
     """Run the command line of this process."""
-    gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
-    gc.enable()  # the launcher disables it
     _open_missing_streams()
-    code = main(sys.argv[1:])
-    gc.freeze()  # the end of the process frees it all; nothing is left to search for cycles
-    sys.exit(code)
+    sys.exit(main(sys.argv[1:]))
 
 
 def _open_missing_streams() -> None:
@@ -123,12 +117,12 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
         # The imports below may load SQLite: the process must have exactly one copy, ours.
         # `--help` and `--version` end before.
         from hermes_cli import output_settings  # noqa: PLC0415
-        from hermes_core import log, paths  # noqa: PLC0415
+        from hermes_core import log_file, paths  # noqa: PLC0415
         from hermes_state.engine.sqlite import driver  # noqa: PLC0415
 
         driver.install()
         paths.tighten_home()
-        log.install()
+        log_file.install()
         out.is_reporting_settings = command != "config"  # it prints the problems itself
         output_settings.apply_timezone(out.warn_setting)
     if not arguments:
@@ -138,9 +132,8 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
 
     from hermes_cli.parser import COMMANDS, build_parser  # noqa: PLC0415
 
-    is_alone = command == arguments[0]
     is_known = command in {each.name for each in COMMANDS}
-    if is_alone and not is_known:
+    if command == arguments[0] and not is_known:
         code = _run_plugin_command(arguments, out)
         if code is not None:
             return code
@@ -150,11 +143,8 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
         if original_commands.may_be_original(arguments):
             arguments = original_commands.translate(arguments)
             command = arguments[0]
-            is_alone = not command.startswith("-")
-    action = arguments[1] if is_alone and len(arguments) > 1 else ""
-    if action.startswith("-"):  # of the command, such as `--help`, which lists all actions
-        action = ""
-    chosen = build_parser(command, is_alone=is_alone, action=action).parse_args(arguments)
+    parser = build_parser(command, is_alone=command == arguments[0])
+    chosen = parser.parse_args(arguments)
     return int(chosen.run(chosen, out))
 
 
@@ -198,9 +188,9 @@ def _is_piped() -> bool:
 
 def _run_plugin_command(arguments: Sequence[str], out: CommandOutput) -> int | None:
     """Run a command of a plugin; None if no plugin provides it."""
-    from hermes_core.config.probe import may_be_set  # noqa: PLC0415 - only for unknown names
+    from hermes_core.config.presence import is_set  # noqa: PLC0415 - only for unknown names
 
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return None
     from hermes_cli.commands.plugins import plugin_commands  # noqa: PLC0415 - most have no plugins
 

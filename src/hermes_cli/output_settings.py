@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def apply_timezone(report: Callable[[str], None]) -> None:
 
 def _read_setting(name: str, report: Callable[[str], None]) -> str:
     """The value of a setting, or ''; an invalid value is reported and ignored."""
-    if not may_be_set(name):
+    if not is_set(name):
         return ""
     from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - YAML is slow to load
 

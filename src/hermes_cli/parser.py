@@ -150,9 +150,6 @@ examples:
 Run `hermes COMMAND --help` for the options of a command.
 """
 
-# argparse looks for translations of its words in up to eight files per word. There are none.
-argparse._ = lambda text: text  # type: ignore[attr-defined]
-
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Formats help in the width of the terminal, at most 100 columns."""
@@ -168,13 +165,6 @@ class CommandParser(argparse.ArgumentParser):
     """A parser whose error for an unknown word names the nearest one instead of all."""
 
     rest_name = ""  # of the attribute for the words after `--`, which argparse loses after options
-    only = ""  # the action whose parser is built; all if it is empty
-
-    def add_subparsers(self, **options: Any) -> Any:
-        """Add actions, of which `add_command` builds those that are needed."""
-        actions = super().add_subparsers(**options)
-        vars(actions)["only"] = self.only
-        return actions
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
@@ -211,24 +201,12 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(None, with_command_name(f"unknown command '{value}': {hint}"))
 
 
-class UnusedParser:
-    """Stands for the parser of an action that is not called: it accepts every call."""
-
-    def __getattr__(self, name: str) -> UnusedParser:
-        return self
-
-    def __call__(self, *_arguments: object, **_options: object) -> UnusedParser:
-        """Ignore an argument, a group or a default."""
-        return self
-
-
 def build_parser(
-    command: str | None, *, is_complete: bool = False, is_alone: bool = False, action: str = ""
+    command: str | None, *, is_complete: bool = False, is_alone: bool = False
 ) -> argparse.ArgumentParser:
     """Build the parser with the arguments of *command*, or of all if *is_complete*.
 
-    With *is_alone* it knows no other command, and with *action* no other action of it, if it has
-    this one: creating all of them takes longer than most commands.
+    With *is_alone* it knows no other command.
     """
     parser: argparse.ArgumentParser = CommandParser(
         prog=command_name(),
@@ -250,21 +228,8 @@ def build_parser(
         if is_complete or each.name == command:
             module = each.load()
             child.epilog = with_command_name(module.EXAMPLES)
-            vars(child)["only"] = action
             module.configure(child)
-            if action and _lacks(child, action):
-                return build_parser(command, is_alone=is_alone)
     return parser
-
-
-def _lacks(parser: argparse.ArgumentParser, action: str) -> bool:
-    """Whether a parser has actions, but not this one."""
-    groups = [
-        each
-        for each in parser._actions  # noqa: SLF001 - there is no other name
-        if isinstance(each, argparse._SubParsersAction)  # noqa: SLF001 - as above
-    ]
-    return any(action not in each.choices for each in groups)
 
 
 def add_command(
@@ -276,8 +241,6 @@ def add_command(
     run: Run | None = None,
 ) -> argparse.ArgumentParser:
     """Add a command or an action to *actions*."""
-    if getattr(actions, "only", "") not in {"", name}:
-        return cast("argparse.ArgumentParser", UnusedParser())
     child = actions.add_parser(
         name,
         help=purpose,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import ConfigError
 from hermes_core.time_zones import find_zone, system_zone
 from hermes_state.files import ACHIEVEMENTS_PREFIX
@@ -47,7 +47,7 @@ def folder() -> Path:
 
 def is_enabled() -> bool:
     """Whether achievements are enabled."""
-    if not may_be_set("achievements.enabled"):
+    if not is_set("achievements.enabled"):
         return True
     return ConfigFile.of_home().settings().get_bool("achievements.enabled")
 
@@ -163,7 +163,7 @@ class SharedStorage:
 
 @contextlib.contextmanager
 def _shared_files() -> Iterator[FileRepository]:
-    from hermes_state import SessionDB  # noqa: PLC0415 - loaded when it is needed
+    from hermes_state.store import SessionDB  # noqa: PLC0415 - loaded when it is needed
 
     with SessionDB(is_recovering=False) as db:
         yield db.files
@@ -212,6 +212,6 @@ def plugin_achievements() -> Iterable[Achievement]:
 
 def hidden_ids() -> Iterable[str]:
     """The IDs of hidden achievements."""
-    if not may_be_set("achievements.hidden"):
+    if not is_set("achievements.hidden"):
         return []
     return ConfigFile.of_home().settings().get_list("achievements.hidden")

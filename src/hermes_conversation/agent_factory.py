@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import fnmatch
 import json
-import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +18,6 @@ from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, Command
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.project.instructions import Instructions, read_instructions
 from hermes_agent.providers import selection
-from hermes_agent.providers.presets import PRESETS
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
@@ -35,6 +30,10 @@ from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.tools.web.tools import WebTools
 from hermes_agent.turn_deadline import TurnLimits
 from hermes_conversation import shell_hooks
+from hermes_conversation.command_environment import (
+    command_environment,
+    environment_without_secrets,
+)
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.plugin_turns import offer_to_plugins, turn_plugins
@@ -51,16 +50,15 @@ from hermes_conversation.role_limits import (
 from hermes_conversation.scheduled_jobs import PersonsJobs, chat_requester, local_requester
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import may_be_set
-from hermes_core.config.settings import SETTINGS
-from hermes_core.errors import ConfigError, NoModelError
+from hermes_core.config.presence import is_set
+from hermes_core.errors import NoModelError
 from hermes_core.paths import hermes_home, workspace_path
 from hermes_core.roles import Right, Role, may
 from hermes_state.files import media_of, shared_files
 from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from hermes_agent.context.profiles import Profile
     from hermes_agent.mcp.config import McpServerConfig
@@ -74,9 +72,9 @@ if TYPE_CHECKING:
     from hermes_agent.tools.send_file import SendsFiles
     from hermes_conversation.scheduled_jobs import JobRequester
     from hermes_core.config.file import Settings
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import StoredSource
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
 NO_MODEL: Final = (
     "No model is configured. Run `hermes setup`, or start Ollama, llama-server or LM Studio, "
@@ -226,7 +224,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
             **shared,
         )
 
-    delegate = TaskDelegation(build_child, db.end_session, notify_plugins).tool()
+    delegate = TaskDelegation(build_child, db.sessions.end_session, notify_plugins).tool()
     limits = limits_of_role(role, CommandLimits(approvals, guard, jobs))
     history = searchable_history(db, options)
     own = standard_tools(jobs, limits, memory or MemoryFiles(), history, media_of(db))
@@ -315,59 +313,6 @@ def searchable_history(db: SessionDB, options: ConversationOptions) -> Conversat
     if options.scope_key or not may(options.role, Right.ALL_HISTORY):
         return ScopedHistory(db, options.scope_key)
     return ConversationHistory(db)
-
-
-MEMBER_NAMES: Final = re.compile(r"PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|SHELL")
-SECRET_NAMES: Final = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|PASSFILE|CREDENTIAL|APIKEY|COOKIE|WEBHOOK"
-    r"|(^|_)(KEY|KEY_ID|PAT|AUTH|DSN)$|_PWD$",
-    re.IGNORECASE,
-)
-SECRET_VALUES: Final = re.compile(
-    r"://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_\w{20}|github_pat_|\bglpat-"
-    r"|\bsk-[\w-]{16}|\bxox[abeoprs]-|\bAKIA[0-9A-Z]{12}|\beyJ[\w-]+\.eyJ"
-)
-
-
-def environment_without_secrets() -> dict[str, str]:
-    """The environment for commands of the agent, without the secrets of Hermes."""
-    secret = {setting.variable for setting in SETTINGS if setting.secret}
-    secret |= {variable for preset in PRESETS for variable in preset.other_variables}
-    # An unreadable file names no secrets; the gateway and `config check` report it.
-    with contextlib.suppress(ConfigError):
-        secret |= set(_named_secrets(ConfigFile.of_home().block("platforms")))
-    if may_be_set("plugins.enabled"):
-        secret |= hermes_plugin_host.active().secret_variables
-    return {name: value for name, value in os.environ.items() if name not in secret}
-
-
-def command_environment(role: Role, folder: Path, settings: Settings) -> dict[str, str]:
-    """The environment of the agent's commands; what they print is sent to the model.
-
-    Commands of members get a few variables of the system. Those of the owner get all but what
-    looks like a secret, and what `agent.environment` names.
-    """
-    if not may(role, Right.ALL_FILES):
-        shared = {name: value for name, value in os.environ.items() if MEMBER_NAMES.fullmatch(name)}
-        return {**shared, "HOME": str(folder)}
-    passed = settings.get_list("agent.environment")
-    return {
-        name: value
-        for name, value in environment_without_secrets().items()
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in passed)
-        or not (SECRET_NAMES.search(name) or SECRET_VALUES.search(value))
-    }
-
-
-def _named_secrets(block: object) -> Iterator[str]:
-    """Variables named by `secret_env` anywhere in the settings of platforms."""
-    if not isinstance(block, dict):
-        return
-    for name, value in block.items():
-        if name == "secret_env":
-            yield str(value)
-        else:
-            yield from _named_secrets(value)
 
 
 def _approval_mode(options: ConversationOptions, settings: Settings) -> Mode:
@@ -463,9 +408,8 @@ def _instructions(cwd: Path, role: Role, profile: Profile) -> Instructions:
 
 def notify_plugins(name: str, **facts: Any) -> list[Any]:
     """Invoke a hook; without enabled plugins nothing is imported."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return []
-    import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 
     return hermes_plugin_host.invoke_hook(name, **facts)
 

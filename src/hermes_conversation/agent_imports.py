@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import hermes_plugin_host
 from hermes_core.backoff import Backoff
-from hermes_core.config.probe import may_be_set
-from hermes_core.isolate import Step, attempt
+from hermes_core.config.presence import is_set
+from hermes_core.isolate import Failure, attempt
 from hermes_import.importer import AgentImport, reason_of
 from hermes_import.registry import SourceRegistry
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_import.follower import Follower, FollowOptions
     from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 FOLLOW_BACKOFF: Final = Backoff(1.0, 300.0)
 TAKE_OVER_SECONDS: Final = 30.0  # between looks whether another process still follows
@@ -30,7 +30,7 @@ TAKE_OVER_SECONDS: Final = 30.0  # between looks whether another process still f
 
 def registry_of_home() -> SourceRegistry:
     """The agents whose histories can be imported, those of enabled plugins included."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return SourceRegistry()
     plugins = hermes_plugin_host.active().plugins.values()
     return SourceRegistry(
@@ -95,11 +95,9 @@ class BackgroundImport:
     def _import(self, found: FoundHistory) -> None:
         importing = AgentImport(self._db, found.source, on_progress=self._note)
         self.reports.append(importing.report)
-        failure = attempt(
-            Step(f"import from {found.source.name}", lambda: importing.run(found.units()))
-        )
-        if failure is not None:
-            importing.report.failures[found.source.label] = reason_of(failure.error)
+        result = attempt(f"import from {found.source.name}", lambda: importing.run(found.units()))
+        if isinstance(result, Failure):
+            importing.report.failures[found.source.label] = reason_of(result.error)
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress
@@ -125,10 +123,10 @@ class BackgroundFollower:
         """Follow until stopped: again after a failure, and after another process has ended."""
         failures = 0
         while not self._stop.is_set():
-            failure = attempt(Step("follow other agents", self._follow))
-            failures = failures + 1 if failure is not None else 0
-            if failure is not None and self._follower is not None:
-                self._follower.note_restart(failure.error)
+            result = attempt("follow other agents", self._follow)
+            failures = failures + 1 if isinstance(result, Failure) else 0
+            if isinstance(result, Failure) and self._follower is not None:
+                self._follower.note_restart(result.error)
             self._stop.wait(FOLLOW_BACKOFF.delay(failures) if failures else TAKE_OVER_SECONDS)
 
     def _follow(self) -> None:

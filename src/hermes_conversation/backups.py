@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_core import paths
 from hermes_core.errors import HermesError
-from hermes_core.isolate import Failure, Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
     from hermes_state.portable.backup.archive_format import BackupManifest
+    from hermes_state.store import SessionDB
 
 FOLDER: Final = "backups"
 BackupAction = Literal["write", "verify"]
@@ -104,7 +104,7 @@ class BackgroundBackup:
 
     def _run(self, task: BackupTask) -> None:
         work = self._write if task.action == "write" else self._verify
-        result = attempt(Step(f"{task.action} {task.name}", lambda: work(self._folder / task.name)))
+        result = attempt(f"{task.action} {task.name}", lambda: work(self._folder / task.name))
         error = str(result.error) if isinstance(result, Failure) else ""
         self.task = task._replace(error=error, ended_at=time.time())
 

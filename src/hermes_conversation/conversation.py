@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import AttachedText, Picture
     from hermes_conversation.input_lines import ShellOutput
-    from hermes_state import SessionDB
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
     Pictures = Sequence[Picture]
 
@@ -169,7 +169,7 @@ class Conversation:
         """The message is stored with its attachments, and a title can be set."""
         self.shell_outputs = []
         if self._title:
-            self.db.set_session_title(self.session_id, self._title)
+            self.db.titles.set_session_title(self.session_id, self._title)
             self._title = ""
 
     def _mentioned(self, text: str) -> MentionResult:
@@ -250,7 +250,7 @@ class Conversation:
             raise UsageError(f"{target} is not a folder.")
         self.agent.cwd = target
         if self.exists and not self._is_imported:
-            self.db.update_session_cwd(self.session_id, str(target))
+            self.db.sessions.update_session_cwd(self.session_id, str(target))
         return target
 
     def todo_items(self) -> list[TodoItem]:
@@ -301,7 +301,7 @@ class Conversation:
 
     def resume(self, text: str) -> str:
         """Switch to another conversation: a session ID, a title, a prefix of either, or `last`."""
-        result = self.db.resolve_resume_session_id(self.db.lookup.resolve(text))
+        result = self.db.titles.resolve_resume_session_id(self.db.lookup.resolve(text))
         if isinstance(self.history, ScopedHistory) and result not in self.history.ids():
             raise UsageError(f"No conversation of this chat matches {text!r}.")
         if result == self.session_id:
@@ -352,7 +352,7 @@ class Conversation:
         self._require_listed(name)
         self._rebuild(self._current_options._replace(model=name))
         if self.exists and not self._is_imported:
-            self.db.update_session_model(self.session_id, self.agent.model)
+            self.db.sessions.update_session_model(self.session_id, self.agent.model)
         return self.agent.model
 
     def _require_listed(self, name: str) -> None:
@@ -538,8 +538,8 @@ class Conversation:
             self._title = text or self._title
             return self._title
         if text:
-            self.db.set_session_title(self.session_id, text)
-        return self.db.get_session_title(self.session_id) or ""
+            self.db.titles.set_session_title(self.session_id, text)
+        return self.db.titles.get_session_title(self.session_id) or ""
 
     def row(self) -> SessionRow | None:
         """The stored row of the conversation; None before the first message."""
@@ -553,7 +553,7 @@ class Conversation:
         """Reopen a conversation that has ended, before its history changes."""
         self._require()
         self._continue_imported()
-        self.db.reopen_session(self.session_id)
+        self.db.sessions.reopen_session(self.session_id)
 
     @property
     def _is_imported(self) -> bool:
@@ -567,7 +567,7 @@ class Conversation:
         if self._is_imported:
             cwd, before = self.agent.cwd, self._bundle
             branch = self.db.imports.continue_here(self.session_id, self._options.source)
-            self.db.update_session_cwd(branch, str(cwd))
+            self.db.sessions.update_session_cwd(branch, str(cwd))
             self._options = self._current_options
             self._open(branch)
             before.close()

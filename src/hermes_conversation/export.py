@@ -14,7 +14,7 @@ from hermes_core.paths import hermes_home
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 
 # Neither an existing file nor the target of a link, which the agent could have made.

@@ -11,7 +11,7 @@ from hermes_agent import skills, toolbox
 from hermes_agent.project.files import FileKind
 from hermes_agent.project.trust import assess_project
 from hermes_agent.skills import skill_tool
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def with_plugins(own: list[Tool]) -> AgentTools:
 
 
 def _plugin_tools(own: list[Tool]) -> list[ProvidedTool]:
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return []
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
     from hermes_conversation import plugin_tools  # noqa: PLC0415 - most have no plugins
@@ -135,7 +135,7 @@ def _plugin_tools(own: list[Tool]) -> list[ProvidedTool]:
 
 def plugin_skills() -> tuple[Path, ...]:
     """The folders of skills of enabled plugins."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return ()
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 
@@ -152,7 +152,7 @@ def _mcp_servers(
 ) -> McpServers | None:
     """The servers in config.yaml, and those in trusted files with other names."""
     files = [file for file in trust.trusted if file.kind is FileKind.MCP]
-    if not files and not given and not may_be_set("mcp_servers"):
+    if not files and not given and not is_set("mcp_servers"):
         return None
     from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none
     from hermes_agent.mcp.given_servers import with_given  # noqa: PLC0415 - as above

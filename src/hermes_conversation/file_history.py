@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hermes_agent.checkpoints.records import Checkpoint
     from hermes_agent.checkpoints.restore import PlannedPath, ReviewPath
     from hermes_agent.checkpoints.store import CheckpointStore
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
     RecordFilter = Callable[[Checkpoint], bool]
 

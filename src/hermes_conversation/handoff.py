@@ -9,7 +9,7 @@ from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 HANDOFF_WAIT_SECONDS: Final = 2.5  # a running gateway looks every second
 
@@ -17,7 +17,7 @@ HANDOFF_WAIT_SECONDS: Final = 2.5  # a running gateway looks every second
 def hand_off(db: SessionDB, session_id: str, platform: str) -> str:
     """Hand a conversation to a platform; what came of it. A running gateway does it at once."""
     require_set_up(platform)
-    if not db.request_handoff(session_id, platform):
+    if not db.handoffs.request_handoff(session_id, platform):
         raise UsageError("A hand-off is already pending.")
     handoff = db.handoffs.wait(session_id, HANDOFF_WAIT_SECONDS)
     if handoff is not None and handoff.state == "failed":

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_state import SessionDB
     from hermes_state.search.hits import FoundMessage
     from hermes_state.sessions.records import ListedSession
+    from hermes_state.store import SessionDB
 
 SEARCH_PAGE_SIZE: Final = 200
 MAX_SCANNED_HITS: Final = 5_000  # hits of all chats that are examined
@@ -53,7 +53,7 @@ class ConversationHistory:
     def matching(self, words: str, *, limit: int) -> list[ListedSession]:
         """Conversations with the words in the title or first message, then those in any message."""
         messages = (
-            self._db.get_compression_tip(hit.session_id) for hit in self._hits(words, limit)
+            self._db.titles.get_compression_tip(hit.session_id) for hit in self._hits(words, limit)
         )
         found: dict[str, ListedSession] = {}
         for session_id in itertools.chain(self._titles(words), messages):
@@ -69,7 +69,7 @@ class ConversationHistory:
 
     def get_session_title(self, session_id: str) -> str | None:
         """The title of a conversation."""
-        return self._db.get_session_title(session_id)
+        return self._db.titles.get_session_title(session_id)
 
 
 class ScopedHistory(ConversationHistory):

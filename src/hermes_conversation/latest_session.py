@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
     from hermes_state.sessions.records import ListedSession
+    from hermes_state.store import SessionDB
 
 PAGE_SIZE: Final = 100
 

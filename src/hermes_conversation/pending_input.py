@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_conversation.attachments import Picture
     from hermes_core.json_values import JsonData, JsonObject
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 META_KEY: Final = "hermes_unread:"  # released files have it; the session id follows
 
@@ -156,7 +156,7 @@ class PendingInput:
             return ReturnedInput()
         with self._lock:
             key = META_KEY + conversation.session_id
-            meta = conversation.db.get_meta(key)
+            meta = conversation.db.meta.get_meta(key)
             if meta:
                 conversation.db.meta.delete(key)
         return _restored(json.loads(meta)) if meta else ReturnedInput()
@@ -174,7 +174,7 @@ class PendingInput:
         db, key = self._conversation.db, META_KEY + self._conversation.session_id
         waiting = self._all()
         if waiting:
-            db.set_meta(key, json.dumps([item.stored() for item in waiting]))
+            db.meta.set_meta(key, json.dumps([item.stored() for item in waiting]))
         elif self._is_stored:
             db.meta.delete(key)
         self._is_stored = bool(waiting)

@@ -6,11 +6,12 @@ import asyncio
 import inspect
 import re
 import threading
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import HermesError, PluginError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,22 +30,19 @@ class ProvidedCommand(NamedTuple):
 
     def run(self, words: str, seconds: float = COMMAND_SECONDS) -> str:
         """Call the handler with the text after the name; the text to show."""
-        answers: list[Any] = []
-        errors: list[Exception] = []
+        ended: Future[Any] = Future()
 
         def work() -> None:
-            failed = attempt(Step(self._title, lambda: answers.append(self._call(words))))
-            if failed is not None:
-                errors.append(failed.error)
+            ended.set_result(attempt(self._title, lambda: self._call(words)))
 
         thread = threading.Thread(target=work, name=f"plugin {self.plugin}", daemon=True)
         thread.start()
         thread.join(seconds)
-        if thread.is_alive():
+        if not ended.done():
             raise PluginError(f"{self._title} did not return within {seconds:g} s.")
-        if errors:
-            raise self._error(errors[0]) from errors[0]
-        answer = answers[0] if answers else None
+        answer = ended.result()
+        if isinstance(answer, Failure):
+            raise self._error(answer.error) from answer.error
         return "" if answer is None else str(answer)
 
     @property
@@ -70,7 +68,7 @@ async def _awaited(answer: Any) -> Any:
 
 def provided_commands(taken: Collection[str]) -> dict[str, ProvidedCommand]:
     """The commands of loaded plugins by name; *taken* names and later plugins lose."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return {}
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 

@@ -13,12 +13,13 @@ import logging
 import os
 import re
 import threading
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.tools import base
 from hermes_agent.tools.base import failure
 from hermes_core.errors import PluginError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -74,11 +75,7 @@ def _is_ready(tool: PluginTool) -> bool:
     check = tool.check
     if check is None:
         return True
-    answers: list[bool] = []
-    attempt(
-        Step(f"check of tool {tool.name}", lambda: answers.append(bool(_call_contained(check))))
-    )
-    return answers == [True]
+    return attempt(f"check of tool {tool.name}", lambda: bool(_call_contained(check))) is True
 
 
 def _agent_tool(key: str, tool: PluginTool) -> base.Tool:
@@ -94,29 +91,26 @@ def _agent_tool(key: str, tool: PluginTool) -> base.Tool:
 
 def _run(key: str, tool: PluginTool, arguments: dict[str, Any], context: ToolContext) -> str:
     """Call the handler in a thread that is abandoned when the turn is stopped."""
-    results: list[str] = []
-    errors: list[str] = []
-    step = Step(
-        f"tool {tool.name} of plugin {key}",
-        lambda: results.append(
-            _text(_call_contained(lambda: _call_handler(tool, arguments, context)))
-        ),
-    )
+    ended: Future[str] = Future()
+
+    def call() -> str:
+        return _text(_call_contained(lambda: _call_handler(tool, arguments, context)))
 
     def work() -> None:
-        failed = attempt(step)
-        if failed is not None:
-            errors.append(f"{type(failed.error).__name__}: {failed.error}")
+        result = attempt(f"tool {tool.name} of plugin {key}", call)
+        if isinstance(result, Failure):
+            result = failure(f"{type(result.error).__name__}: {result.error}")
+        ended.set_result(result)
 
     thread = threading.Thread(target=work, name=f"plugin {key}", daemon=True)
     thread.start()
     while thread.is_alive() and not context.cancel.is_requested:
         thread.join(CANCEL_POLL_SECONDS)
-    if results:
-        return results[0]
+    if ended.done():
+        return ended.result()
     if thread.is_alive():
         return failure(f"Stopped: {context.cancel.reason}.")
-    return failure(errors[0] if errors else "The tool ended without a result.")
+    return failure("The tool ended without a result.")
 
 
 def _call_contained(call: Callable[[], Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_agent.events import Failed
 from hermes_agent.messages import ModelRequest
 from hermes_agent.turn_hooks import TurnPlugins
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import PluginError
 from hermes_plugin_host.services import ModelAnswer
 
@@ -34,7 +34,7 @@ TOOL_EXECUTION: Final = "tool_execution"
 
 def turn_plugins() -> TurnPlugins:
     """The effects of the enabled plugins; without any, nothing is imported."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return TurnPlugins()
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 
@@ -118,7 +118,7 @@ class AgentForPlugins:
 
 def offer_to_plugins(agent: AIAgent, *, is_chat: bool) -> Callable[[], None]:
     """Let plugins use a conversation; returns the function that ends it."""
-    if not may_be_set("plugins.enabled"):
+    if not is_set("plugins.enabled"):
         return lambda: None
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 MAX_BRANCHES: Final = 50  # compared; more are not shown
 DELEGATE: Final = "delegate"

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from hermes_core.json_values import JsonObject
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import JobTarget, StoredSource
     from hermes_state.schedules.rows import JobKind, ScheduledJob
+    from hermes_state.store import SessionDB
 
 TERMINAL: Final = "terminal"
 OWNER_TARGET: Final = "me"  # the chat of the owner, as a target is written

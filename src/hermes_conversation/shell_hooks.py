@@ -12,7 +12,7 @@ from hermes_agent.shell_hooks.config import (
     parse_hooks,
     parse_project_hooks,
 )
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from hermes_agent.turn_hooks import HookInvoker
     from hermes_core.config.file import ConfigFile
     from hermes_core.json_values import JsonObject
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 
 def load_hooks(config: ConfigFile, trust: ProjectTrust | None) -> ShellHooks:
     """The hooks of the user, and those in trusted files of a project."""
     parts = []
-    if may_be_set(SECTION):
+    if is_set(SECTION):
         block = cast("JsonObject", config.block(SECTION))
         parts.append(parse_hooks(block, str(config.path)))
     files = trust.trusted if trust is not None else ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.events import Reply, TurnEnd
 from hermes_agent.messages import ModelRequest
 from hermes_core.config.file import ConfigFile
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.messages import sanitize_title
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.agent import AIAgent
     from hermes_agent.events import TurnFinished
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 TASK: Final = (
     "Write a title for this conversation: three to six words that name its subject, in the "
@@ -51,12 +51,13 @@ class TitleWriter:
             return
         self._tried = session_id
         is_wanted = ConfigFile.of_home().settings().get_bool("agent.automatic_titles")
-        if not is_wanted or self._db.get_session_title(session_id):
+        if not is_wanted or self._db.titles.get_session_title(session_id):
             return
-        step = Step("write a title", lambda: self._write(agent, session_id, prompt, answer))
-        self._thread = threading.Thread(
-            target=lambda: attempt(step), name="hermes-title", daemon=True
-        )
+
+        def write() -> None:
+            attempt("write a title", lambda: self._write(agent, session_id, prompt, answer))
+
+        self._thread = threading.Thread(target=write, name="hermes-title", daemon=True)
         self._thread.start()
 
     def wait(self, seconds: float) -> None:
@@ -72,10 +73,10 @@ class TitleWriter:
         request = ModelRequest([{"role": "user", "content": conversation}], [], MAX_TOKENS)
         reply = agent.complete(request)
         title = clean_title(reply.text) if isinstance(reply, Reply) else ""
-        if not title or self._db.get_session_title(session_id):
+        if not title or self._db.titles.get_session_title(session_id):
             return
-        title = self._db.get_next_title_in_lineage(title)
-        is_set = self._db.set_session_title(session_id, title, source="llm")
+        title = self._db.titles.get_next_title_in_lineage(title)
+        is_set = self._db.titles.set_session_title(session_id, title, source="llm")
         if is_set and self.on_title is not None:
             self.on_title()
 

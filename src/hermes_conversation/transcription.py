@@ -7,10 +7,10 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 import hermes_plugin_host
-from hermes_conversation.agent_factory import environment_without_secrets
-from hermes_core.config.probe import may_be_set
+from hermes_conversation.command_environment import environment_without_secrets
+from hermes_core.config.presence import is_set
 from hermes_core.errors import UsageError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ def transcriber_of(settings: Settings) -> Transcriber | None:
     if url:
         key = settings.get_secret("keys.transcribe") or settings.get_secret("keys.openai") or ""
         return ServerTranscriber(url, key, settings.get_str("gateway.transcribe_model"))
-    return _plugin_transcriber() if may_be_set("plugins.enabled") else None
+    return _plugin_transcriber() if is_set("plugins.enabled") else None
 
 
 class PluginTranscriber:
@@ -112,12 +112,10 @@ class PluginTranscriber:
 
     def __call__(self, path: Path) -> str:
         """Call the plugin; its failure is the reason."""
-        answers: list[Any] = []
-        step = Step(f"transcribe by {self._plugin}", lambda: answers.append(self._call(path)))
-        failed = attempt(step)
-        if failed is not None:
-            raise UsageError(f"plugin {self._plugin}: {failed.error}") from failed.error
-        return str(answers[0]).strip()
+        text = attempt(f"transcribe by {self._plugin}", lambda: self._call(path))
+        if isinstance(text, Failure):
+            raise UsageError(f"plugin {self._plugin}: {text.error}") from text.error
+        return str(text).strip()
 
     def _call(self, path: Path) -> Any:
         answer = self._transcribe(str(path))

@@ -8,17 +8,17 @@ failed part is a list of named steps. KeyboardInterrupt and SystemExit are not c
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hermes_core.errors import StoreUnreachableError
-from hermes_core.log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Step(NamedTuple):
@@ -42,14 +42,13 @@ def _log_failure(name: str, error: Exception) -> None:
         log.warning("%s failed: %s", name, error, exc_info=error)
 
 
-def attempt(step: Step) -> Failure | None:
-    """Run a step; return its failure instead of raising it."""
+def attempt(name: str, call: Callable[[], T]) -> T | Failure:
+    """Call *call*; return its failure instead of raising it."""
     try:
-        step.run()
+        return call()
     except Exception as error:
-        _log_failure(step.name, error)
-        return Failure(step.name, error)
-    return None
+        _log_failure(name, error)
+        return Failure(name, error)
 
 
 def attempt_each(name: str, items: Iterable[T]) -> Iterator[T | Failure]:
@@ -78,5 +77,5 @@ async def attempt_async(name: str, work: Awaitable[T]) -> T | Failure:
 
 def run_all(steps: Iterable[Step]) -> list[Failure]:
     """Run all steps in order, even after failures; returns the failures."""
-    failures = (attempt(step) for step in steps)
-    return [failure for failure in failures if failure is not None]
+    results = [attempt(step.name, step.run) for step in steps]
+    return [result for result in results if isinstance(result, Failure)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core.atomic_files import sync_folder, write_atomically
-from hermes_core.log import get_logger
 
 if TYPE_CHECKING:
     import os
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class JsonRead(NamedTuple):

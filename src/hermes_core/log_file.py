@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core import paths
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def install(name: str = TEXT_LOG_NAME) -> None:
 
 
 def _level() -> int:
-    if may_be_set("log.level"):
+    if is_set("log.level"):
         from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - YAML is slow to load
 
         try:

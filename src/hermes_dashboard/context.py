@@ -15,7 +15,7 @@ from hermes_dashboard.workspaces import Workspaces
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 
 class PlatformStatus(NamedTuple):

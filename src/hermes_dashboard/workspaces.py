@@ -15,7 +15,7 @@ from hermes_core.paths import private_folder
 from hermes_dashboard.caches import CachedValue
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 MAX_RECENT: Final = 12
 RECENT_SESSIONS: Final = 100

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from watchfiles import watch
 
 from hermes_core.instance_lock import hold_lock
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_import.follower_status import FollowerStatus, lock_path
 from hermes_import.importer import AgentImport, ImportOptions, reason_of
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory, SourceRegistry
     from hermes_import.sources import AgentSource, Unit
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Follower:
         self._polled_at = float("-inf")  # poll when the watcher has started
         for paths in self._changes():
             self._import_changes(paths)
-            attempt(Step("end idle conversations", self._end_idle))
+            attempt("end idle conversations", self._end_idle)
             now = time.monotonic()
             if now - self._polled_at > POLL_SECONDS:
                 self._import_all()
@@ -154,19 +154,18 @@ class Follower:
 
     def _asked(self, found: FoundHistory, ask: Callable[[Path], list[Path]]) -> list[Path]:
         """What an agent says of its roots; one that fails is only polled until the next search."""
-        name, answers = found.source.name, list[Path]()
+        name = found.source.name
         if name in self._unwatched:
             return []
-
-        def run() -> None:
-            answers.extend(path for root in found.roots for path in ask(root))
-
-        failure = attempt(Step(f"watch {name}", run))
-        if failure is not None:
+        paths = attempt(
+            f"watch {name}", lambda: [path for root in found.roots for path in ask(root)]
+        )
+        if isinstance(paths, Failure):
             self._unwatched.add(name)
             now = self._db.clock.now()
-            self._report(self.status.with_failure(reason_of(failure.error), now, name))
-        return answers
+            self._report(self.status.with_failure(reason_of(paths.error), now, name))
+            return []
+        return paths
 
     def _import_changes(self, paths: set[Path]) -> None:
         """Import the units that changed files belong to."""
@@ -191,10 +190,9 @@ class Follower:
     def _import(self, found: FoundHistory, units: Iterable[Unit]) -> bool:
         """Import units of an agent; whether nothing failed."""
         name, problems = found.source.name, list[str]()
-        step = Step(f"import from {name}", lambda: self._import_units(found, units, problems))
-        failure = attempt(step)
-        if failure is not None:
-            problems.append(reason_of(failure.error))
+        result = attempt(f"import from {name}", lambda: self._import_units(found, units, problems))
+        if isinstance(result, Failure):
+            problems.append(reason_of(result.error))
         if problems:
             now = self._db.clock.now()
             self._report(self.status.with_failure(problems[0], now, name))
@@ -213,7 +211,7 @@ class Follower:
         """Tell other processes what has changed."""
         before, self.status = self.status, status
         if status._replace(failed_at=before.failed_at) != before:
-            attempt(Step("write the status of imports", status.save))
+            attempt("write the status of imports", status.save)
 
     def note_restart(self, failure: Exception) -> None:
         """Report that following failed as a whole, and that it starts again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from collections import Counter
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import StatementError, StoreError
-from hermes_core.isolate import Failure, Step, attempt, attempt_each
+from hermes_core.isolate import Failure, attempt, attempt_each
 from hermes_import.files import path_text
 from hermes_state.imports.identities import session_id_of
 from hermes_state.imports.rows import StoredUnit
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from hermes_core.messages import Content
     from hermes_import.sources import AgentSource, Unit, UnitReading
-    from hermes_state import SessionDB
     from hermes_state.imports.rows import ImportedPart, PartResult, UnitState
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -236,16 +237,16 @@ class AgentImport:
             return
         if not batch.parts and not batch.units:
             return
-        failure = attempt(Step("store imported conversations", lambda: self._store_batch(batch)))
-        if failure is None:
+        result = attempt("store imported conversations", lambda: self._store_batch(batch))
+        if not isinstance(result, Failure):
             return
-        _raise_unless_of_the_data(failure.error)
+        _raise_unless_of_the_data(result.error)
         for unit_id, each in batch.by_unit():
-            failure = attempt(Step(f"store {unit_id}", lambda each=each: self._store_batch(each)))  # type: ignore[misc]
-            if failure is not None:
-                _raise_unless_of_the_data(failure.error)
+            result = attempt(f"store {unit_id}", functools.partial(self._store_batch, each))
+            if isinstance(result, Failure):
+                _raise_unless_of_the_data(result.error)
                 self._failed.add(unit_id)
-                self.report.failures[unit_id] = reason_of(failure.error)
+                self.report.failures[unit_id] = reason_of(result.error)
 
     def _store_batch(self, batch: Batch) -> None:
         parts = [(each.path, each.part, each.is_live) for each in batch.parts]
@@ -262,7 +263,7 @@ class AgentImport:
             session_id = session_id_of(self._source.name, about.native_id)
             if about.keeps_id:
                 session_id = about.native_id
-                if session_id not in known and self._db.get_session(session_id) is not None:
+                if session_id not in known and self._db.sessions.find(session_id) is not None:
                     self._taken.add(session_id)
                     continue
             if session_id in known and self._db.imports.is_deleted(session_id):

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
-from hermes_core.isolate import Failure, Step, attempt, attempt_each
+from hermes_core.isolate import Failure, attempt, attempt_each
 from hermes_import.importer import found_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hermes_import.sources import AgentSource, Unit
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 # The module of each agent, and its class.
 BUILT_IN: Final = {
@@ -113,12 +113,11 @@ class SourceRegistry:
 
     def found_of(self, name: str, home: Path, environ: Mapping[str, str]) -> FoundHistory | None:
         """The history of an agent in a home folder."""
-        source, roots = self.get(name), list[Path]()
-        step = Step(f"find {name}", lambda: roots.extend(source.roots(home, environ)))
-        failure = attempt(step)
-        if failure is None and not roots:
-            return None
-        return FoundHistory(source, tuple(roots), failure.error if failure else None)
+        source = self.get(name)
+        roots = attempt(f"find {name}", lambda: source.roots(home, environ))
+        if isinstance(roots, Failure):
+            return FoundHistory(source, (), roots.error)
+        return FoundHistory(source, tuple(roots)) if roots else None
 
     def found_at(self, name: str, path: Path) -> FoundHistory:
         """The history of an agent in its own folder, or in a home folder."""

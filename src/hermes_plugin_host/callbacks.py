@@ -7,7 +7,6 @@ timeouts in a row it is disabled in this process, unless its hook decides.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import threading
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +100,7 @@ class _CallbackRun:
         try:
             result = self._function(**self._facts)
             if inspect.isawaitable(result):
-                result = asyncio.run(_awaited(result, self._timeout_seconds))
+                result = _result_of(result, self._timeout_seconds)
             self.result = result
         except TimeoutError:
             self.error = f"did not return within {self._timeout_seconds:g} s"
@@ -110,5 +109,10 @@ class _CallbackRun:
             log.debug("traceback of the failed callback", exc_info=error)
 
 
-async def _awaited(result: Any, timeout_seconds: float) -> Any:
-    return await asyncio.wait_for(result, timeout_seconds)
+def _result_of(awaitable: Awaitable[Any], timeout_seconds: float) -> Any:
+    import asyncio  # noqa: PLC0415 - most callbacks are plain functions
+
+    async def awaited() -> Any:
+        return await asyncio.wait_for(awaitable, timeout_seconds)
+
+    return asyncio.run(awaited())

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import hermes_plugin_host
+from hermes_compat.plugins.memory_provider import MemoryConnection
+from hermes_compat.plugins.platform import OriginalPlatform, parse_platform
+from hermes_compat.plugins.unsupported import refuse_method
 from hermes_core.errors import PluginError
 from hermes_core.hooks import HOOKS
-from hermes_plugin_host.original.memory_provider import MemoryConnection
-from hermes_plugin_host.original.platform import OriginalPlatform, parse_platform
-from hermes_plugin_host.original.unsupported import refuse_method
 from hermes_plugin_host.services import PluginModel
 
 if TYPE_CHECKING:

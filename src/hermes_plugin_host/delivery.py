@@ -11,7 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
@@ -142,5 +142,5 @@ class Delivery:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            attempt(Step("deliver boundary events", self.deliver_due))
+            attempt("deliver boundary events", self.deliver_due)
             self._stop.wait(POLL_INTERVAL_SECONDS)

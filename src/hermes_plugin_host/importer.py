@@ -5,15 +5,32 @@ from __future__ import annotations
 import importlib.util
 import sys
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from hermes_compat.plugins import modules
+from hermes_core import paths
 from hermes_core.errors import PluginError
 from hermes_plugin_host.load_guard import contain_exits
-from hermes_plugin_host.original import modules
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
+
+
+LIBRARIES: Final = ".libraries"
+
+
+def libraries_folder(key: str) -> Path:
+    """The folder with the packages that a plugin requires."""
+    return paths.plugins_path() / LIBRARIES / key
+
+
+def add_libraries(key: str) -> None:
+    """Make the packages of a plugin importable, after those of Hermes."""
+    folder = libraries_folder(key)
+    if folder.is_dir() and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+        importlib.invalidate_caches()
 
 
 def import_file(name: str, path: Path, package_folder: Path | None = None) -> ModuleType:

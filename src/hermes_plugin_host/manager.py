@@ -9,18 +9,17 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from hermes_compat.plugins import modules
+from hermes_compat.plugins.tool_registry import registering
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PluginError
 from hermes_core.hooks import DECIDING_HOOKS
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
-from hermes_plugin_host.importer import import_file
-from hermes_plugin_host.installation import libraries
+from hermes_plugin_host.importer import add_libraries, import_file
 from hermes_plugin_host.load_guard import contain_exits
-from hermes_plugin_host.original import modules
-from hermes_plugin_host.original.tool_registry import registering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,11 +105,11 @@ class PluginManager:
             return Plugin(found, "failed", f"missing environment variable {', '.join(missing)}")
         plugin = Plugin(found, "loaded")
         began = time.monotonic()
-        failure = attempt(Step(f"load plugin {found.key}", lambda: self._register(plugin)))
+        result = attempt(f"load plugin {found.key}", lambda: self._register(plugin))
         plugin.seconds = time.monotonic() - began
-        if failure is not None:
+        if isinstance(result, Failure):
             plugin.status = "failed"
-            plugin.detail = f"{type(failure.error).__name__}: {failure.error}"
+            plugin.detail = f"{type(result.error).__name__}: {result.error}"
             plugin.registered = Registrations()
         return plugin
 
@@ -194,7 +193,7 @@ def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
     modules.install()
     if found.entry_point is not None:
         return found.entry_point.load()
-    libraries.add_to_import_path(found.key)
+    add_libraries(found.key)
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():
         raise PluginError("the plugin has no __init__.py")

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from hermes_state import SessionDB
     from hermes_state.engine.database import QueryResult
     from hermes_state.engine.transaction import Tx
+    from hermes_state.store import SessionDB
 
 MEMORY_PREFIX: Final = "memory/"
 RECORD_PREFIX: Final = "platform/"  # records of adapters

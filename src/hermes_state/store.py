@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,9 @@ from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
-from hermes_core.log import get_logger
 from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
-from hermes_state.repository import Lazy, OriginalNamesOnUse, StoreContext
+from hermes_state.repository import StoreContext
 from hermes_state.sessions import index
 from hermes_state.sessions.lists import ListRepository, refresh_index
 from hermes_state.store_settings import StoreSettings
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from hermes_state.delivery.paused_places import PausedPlaceRepository
     from hermes_state.delivery.people import PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
-    from hermes_state.facade import OriginalNames
     from hermes_state.files import FileRepository
     from hermes_state.imports.repository import ImportRepository
     from hermes_state.ledger.repository import LedgerRepository
@@ -61,13 +61,11 @@ if TYPE_CHECKING:
     from hermes_state.sessions.usage import UsageRepository
     from hermes_state.upkeep.meta import MetaRepository
     from hermes_state.upkeep.statistics import StatisticsRepository
-else:
-    OriginalNames = OriginalNamesOnUse
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
-class SessionDB(OriginalNames):
+class SessionDB:
     """All conversations, in one file.
 
     `SessionDB()` opens the user's store. Instances are cheap: all instances of a file share
@@ -77,57 +75,6 @@ class SessionDB(OriginalNames):
     Each attribute is a repository for one kind of row, such as `db.inbox` and `db.leases`.
     The methods that hermes-agent has too can also be called on the store itself.
     """
-
-    # Loaded at first use: short commands do without them.
-    inbox: Lazy[InboxRepository] = Lazy("delivery.inbox", "InboxRepository")
-    outbox: Lazy[OutboxRepository] = Lazy("delivery.outbox", "OutboxRepository")
-    routes: Lazy[RouteRepository] = Lazy("delivery.routes", "RouteRepository")
-    pairings: Lazy[PairingRepository] = Lazy("delivery.pairings", "PairingRepository")
-    people: Lazy[PeopleRepository] = Lazy("delivery.people", "PeopleRepository")
-    chats: Lazy[ChatRepository] = Lazy("delivery.chats", "ChatRepository")
-    api_requests: Lazy[ApiRequestRepository] = Lazy("delivery.api_requests", "ApiRequestRepository")
-    open_questions: Lazy[OpenQuestionRepository] = Lazy(
-        "delivery.open_questions", "OpenQuestionRepository"
-    )
-    feed: Lazy[FeedRepository] = Lazy("messages.feed", "FeedRepository")
-    nodes: Lazy[NodeRepository] = Lazy("delivery.nodes", "NodeRepository")
-    paused_places: Lazy[PausedPlaceRepository] = Lazy(
-        "delivery.paused_places", "PausedPlaceRepository"
-    )
-    schedules: Lazy[ScheduleRepository] = Lazy("schedules.repository", "ScheduleRepository")
-    imports: Lazy[ImportRepository] = Lazy("imports.repository", "ImportRepository")
-    files: Lazy[FileRepository] = Lazy("files", "FileRepository")
-    facets: Lazy[FacetRepository] = Lazy("sessions.facets", "FacetRepository")
-    pages: Lazy[PageRepository] = Lazy("sessions.pages", "PageRepository")
-    sort_values: Lazy[SortRepository] = Lazy("sessions.sort_values", "SortRepository")
-    totals: Lazy[TotalsRepository] = Lazy("sessions.totals", "TotalsRepository")
-    transcripts: Lazy[TranscriptRepository] = Lazy("messages.pages", "TranscriptRepository")
-
-    sessions: Lazy[SessionRepository] = Lazy("sessions.rows", "SessionRepository")
-    tags: Lazy[TagRepository] = Lazy("sessions.labels", "TagRepository")
-    titles: Lazy[TitleRepository] = Lazy("sessions.labels", "TitleRepository")
-    lookup: Lazy[LookupRepository] = Lazy("sessions.lookup", "LookupRepository")
-    usage: Lazy[UsageRepository] = Lazy("sessions.usage", "UsageRepository")
-    ledger: Lazy[LedgerRepository] = Lazy("ledger.repository", "LedgerRepository")
-    trash: Lazy[TrashRepository] = Lazy("sessions.trash", "TrashRepository", "ledger")
-    meta: Lazy[MetaRepository] = Lazy("upkeep.meta", "MetaRepository")
-    retention: Lazy[RetentionRepository] = Lazy(
-        "sessions.retention", "RetentionRepository", "trash", "meta"
-    )
-    messages: Lazy[MessageRepository] = Lazy("messages.history", "MessageRepository")
-    edits: Lazy[EditRepository] = Lazy("messages.edits", "EditRepository")
-    exports: Lazy[ExportRepository] = Lazy(
-        "messages.history", "ExportRepository", "messages", "lists"
-    )
-    portable: Lazy[PortableRepository] = Lazy("portable.repository", "PortableRepository", "lists")
-    search: Lazy[SearchRepository] = Lazy("search.repository", "SearchRepository")
-    statistics: Lazy[StatisticsRepository] = Lazy("upkeep.statistics", "StatisticsRepository")
-    leases: Lazy[LeaseRepository] = Lazy("delivery.leases", "LeaseRepository")
-    boundaries: Lazy[BoundaryRepository] = Lazy("delivery.boundaries", "BoundaryRepository")
-    handoffs: Lazy[HandoffRepository] = Lazy("delivery.handoffs", "HandoffRepository")
-    compression_locks: Lazy[CompressionLockRepository] = Lazy(
-        "delivery.compression_locks", "CompressionLockRepository"
-    )
 
     def __init__(
         self,
@@ -155,12 +102,246 @@ class SessionDB(OriginalNames):
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity
         self.journal = self.engine.journal
-        self.context = StoreContext(self.engine, self.clock, self.ids, self.identity, purge_hook)
-        self.lists = ListRepository(self.context)
+        context = StoreContext(self.engine, self.clock, self.ids, self.identity, purge_hook)
+        self.context = context
+        self.lists = ListRepository(context)
         self._background = BackgroundJobs(self.engine, self._keep_house)
         self._is_open = True
         if not read_only and is_recovering:
             self._recover()
+
+    @functools.cached_property
+    def inbox(self) -> InboxRepository:
+        from hermes_state.delivery.inbox import InboxRepository  # noqa: PLC0415 - as above
+
+        return InboxRepository(self.context)
+
+    @functools.cached_property
+    def outbox(self) -> OutboxRepository:
+        from hermes_state.delivery.outbox import OutboxRepository  # noqa: PLC0415 - as above
+
+        return OutboxRepository(self.context)
+
+    @functools.cached_property
+    def routes(self) -> RouteRepository:
+        from hermes_state.delivery.routes import RouteRepository  # noqa: PLC0415 - as above
+
+        return RouteRepository(self.context)
+
+    @functools.cached_property
+    def pairings(self) -> PairingRepository:
+        from hermes_state.delivery.pairings import PairingRepository  # noqa: PLC0415 - as above
+
+        return PairingRepository(self.context)
+
+    @functools.cached_property
+    def people(self) -> PeopleRepository:
+        from hermes_state.delivery.people import PeopleRepository  # noqa: PLC0415 - as above
+
+        return PeopleRepository(self.context)
+
+    @functools.cached_property
+    def chats(self) -> ChatRepository:
+        from hermes_state.delivery.chats import ChatRepository  # noqa: PLC0415 - as above
+
+        return ChatRepository(self.context)
+
+    @functools.cached_property
+    def open_questions(self) -> OpenQuestionRepository:
+        from hermes_state.delivery.open_questions import OpenQuestionRepository  # noqa: PLC0415 - as above
+
+        return OpenQuestionRepository(self.context)
+
+    @functools.cached_property
+    def feed(self) -> FeedRepository:
+        from hermes_state.messages.feed import FeedRepository  # noqa: PLC0415 - as above
+
+        return FeedRepository(self.context)
+
+    @functools.cached_property
+    def nodes(self) -> NodeRepository:
+        from hermes_state.delivery.nodes import NodeRepository  # noqa: PLC0415 - as above
+
+        return NodeRepository(self.context)
+
+    @functools.cached_property
+    def paused_places(self) -> PausedPlaceRepository:
+        from hermes_state.delivery.paused_places import PausedPlaceRepository  # noqa: PLC0415 - as above
+
+        return PausedPlaceRepository(self.context)
+
+    @functools.cached_property
+    def facets(self) -> FacetRepository:
+        from hermes_state.sessions.facets import FacetRepository  # noqa: PLC0415 - as above
+
+        return FacetRepository(self.context)
+
+    @functools.cached_property
+    def pages(self) -> PageRepository:
+        from hermes_state.sessions.pages import PageRepository  # noqa: PLC0415 - as above
+
+        return PageRepository(self.context)
+
+    @functools.cached_property
+    def sort_values(self) -> SortRepository:
+        from hermes_state.sessions.sort_values import SortRepository  # noqa: PLC0415 - as above
+
+        return SortRepository(self.context)
+
+    @functools.cached_property
+    def totals(self) -> TotalsRepository:
+        from hermes_state.sessions.totals import TotalsRepository  # noqa: PLC0415 - as above
+
+        return TotalsRepository(self.context)
+
+    @functools.cached_property
+    def transcripts(self) -> TranscriptRepository:
+        from hermes_state.messages.pages import TranscriptRepository  # noqa: PLC0415 - as above
+
+        return TranscriptRepository(self.context)
+
+    @functools.cached_property
+    def sessions(self) -> SessionRepository:
+        from hermes_state.sessions.rows import SessionRepository  # noqa: PLC0415 - as above
+
+        return SessionRepository(self.context)
+
+    @functools.cached_property
+    def tags(self) -> TagRepository:
+        from hermes_state.sessions.labels import TagRepository  # noqa: PLC0415 - as above
+
+        return TagRepository(self.context)
+
+    @functools.cached_property
+    def titles(self) -> TitleRepository:
+        from hermes_state.sessions.labels import TitleRepository  # noqa: PLC0415 - as above
+
+        return TitleRepository(self.context)
+
+    @functools.cached_property
+    def lookup(self) -> LookupRepository:
+        from hermes_state.sessions.lookup import LookupRepository  # noqa: PLC0415 - as above
+
+        return LookupRepository(self.context)
+
+    @functools.cached_property
+    def usage(self) -> UsageRepository:
+        from hermes_state.sessions.usage import UsageRepository  # noqa: PLC0415 - as above
+
+        return UsageRepository(self.context)
+
+    @functools.cached_property
+    def ledger(self) -> LedgerRepository:
+        from hermes_state.ledger.repository import LedgerRepository  # noqa: PLC0415 - as above
+
+        return LedgerRepository(self.context)
+
+    @functools.cached_property
+    def trash(self) -> TrashRepository:
+        from hermes_state.sessions.trash import TrashRepository  # noqa: PLC0415 - as above
+
+        return TrashRepository(self.context, self.ledger)
+
+    @functools.cached_property
+    def meta(self) -> MetaRepository:
+        from hermes_state.upkeep.meta import MetaRepository  # noqa: PLC0415 - as above
+
+        return MetaRepository(self.context)
+
+    @functools.cached_property
+    def retention(self) -> RetentionRepository:
+        from hermes_state.sessions.retention import RetentionRepository  # noqa: PLC0415 - as above
+
+        return RetentionRepository(self.context, self.trash, self.meta)
+
+    @functools.cached_property
+    def messages(self) -> MessageRepository:
+        from hermes_state.messages.history import MessageRepository  # noqa: PLC0415 - as above
+
+        return MessageRepository(self.context)
+
+    @functools.cached_property
+    def edits(self) -> EditRepository:
+        from hermes_state.messages.edits import EditRepository  # noqa: PLC0415 - as above
+
+        return EditRepository(self.context)
+
+    @functools.cached_property
+    def exports(self) -> ExportRepository:
+        from hermes_state.messages.history import ExportRepository  # noqa: PLC0415 - as above
+
+        return ExportRepository(self.context, self.messages, self.lists)
+
+    @functools.cached_property
+    def search(self) -> SearchRepository:
+        from hermes_state.search.repository import SearchRepository  # noqa: PLC0415 - as above
+
+        return SearchRepository(self.context)
+
+    @functools.cached_property
+    def statistics(self) -> StatisticsRepository:
+        from hermes_state.upkeep.statistics import StatisticsRepository  # noqa: PLC0415 - as above
+
+        return StatisticsRepository(self.context)
+
+    @functools.cached_property
+    def leases(self) -> LeaseRepository:
+        from hermes_state.delivery.leases import LeaseRepository  # noqa: PLC0415 - as above
+
+        return LeaseRepository(self.context)
+
+    @functools.cached_property
+    def boundaries(self) -> BoundaryRepository:
+        from hermes_state.delivery.boundaries import BoundaryRepository  # noqa: PLC0415 - as above
+
+        return BoundaryRepository(self.context)
+
+    @functools.cached_property
+    def handoffs(self) -> HandoffRepository:
+        from hermes_state.delivery.handoffs import HandoffRepository  # noqa: PLC0415 - as above
+
+        return HandoffRepository(self.context)
+
+    @functools.cached_property
+    def compression_locks(self) -> CompressionLockRepository:
+        from hermes_state.delivery.compression_locks import CompressionLockRepository  # noqa: PLC0415 - as above
+
+        return CompressionLockRepository(self.context)
+
+    @functools.cached_property
+    def imports(self) -> ImportRepository:
+        """Conversations of other agents."""
+        from hermes_state.imports.repository import ImportRepository  # noqa: PLC0415 - most commands do without
+
+        return ImportRepository(self.context)
+
+    @functools.cached_property
+    def portable(self) -> PortableRepository:
+        """Exports, imports and backups."""
+        from hermes_state.portable.repository import PortableRepository  # noqa: PLC0415 - as above
+
+        return PortableRepository(self.context, self.lists)
+
+    @functools.cached_property
+    def files(self) -> FileRepository:
+        """Files of conversations."""
+        from hermes_state.files import FileRepository  # noqa: PLC0415 - as above
+
+        return FileRepository(self.context)
+
+    @functools.cached_property
+    def api_requests(self) -> ApiRequestRepository:
+        """Requests of API clients."""
+        from hermes_state.delivery.api_requests import ApiRequestRepository  # noqa: PLC0415 - as above
+
+        return ApiRequestRepository(self.context)
+
+    @functools.cached_property
+    def schedules(self) -> ScheduleRepository:
+        """Scheduled jobs."""
+        from hermes_state.schedules.repository import ScheduleRepository  # noqa: PLC0415 - as above
+
+        return ScheduleRepository(self.context)
 
     def _recover(self) -> None:
         """Recover the data of dead processes, and index what other programs wrote."""

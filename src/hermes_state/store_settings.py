@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core import paths
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import ConfigError
-from hermes_core.log import get_logger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 STORE_SETTING_KEYS = (
     "store.busy_seconds",
@@ -44,7 +44,7 @@ class StoreSettings(NamedTuple):
     @classmethod
     def of_home(cls) -> StoreSettings:
         """The user's settings; an invalid value is logged and the defaults are used."""
-        if not may_be_set(*STORE_SETTING_KEYS):
+        if not is_set(*STORE_SETTING_KEYS):
             return cls()
         from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - rarely needed
         from hermes_core.policy import retention_policy  # noqa: PLC0415 - as above
@@ -84,7 +84,7 @@ def store_url(path: Path) -> str:
 
     `store.url` replaces the home's own file only: other paths are files.
     """
-    if not may_be_set("store.url"):
+    if not is_set("store.url"):
         return ""
     if os.path.realpath(path) != os.path.realpath(paths.state_db_path()):
         return ""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import __version__, background_process, paths
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import HermesError
 from hermes_core.instance_record import DAEMON, InstanceRecord
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.signals import stop_signals
 from tui_gateway.client import connect_to
 from tui_gateway.client_environment import share_keys
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_conversation.agent_imports import BackgroundFollower
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
     from tui_gateway.client import EventCallback, RpcClient
     from tui_gateway.hub import Hub
     from tui_gateway.websocket_server import WebSocketServer
@@ -48,7 +48,7 @@ class DaemonError(HermesError):
 def serve(*, port: int = 0, is_permanent: bool) -> InstanceRecord | None:
     """Run the daemon until it is stopped; None if another one is running."""
     from hermes_conversation.purge_hook import keep_facts  # noqa: PLC0415 - not for clients
-    from hermes_state import SessionDB  # noqa: PLC0415 - as above
+    from hermes_state.store import SessionDB  # noqa: PLC0415 - as above
     from tui_gateway.entry import wake_on_signals  # noqa: PLC0415 - as above
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
     from tui_gateway.websocket_server import WebSocketServer  # noqa: PLC0415 - as above
@@ -78,7 +78,7 @@ def serve(*, port: int = 0, is_permanent: bool) -> InstanceRecord | None:
 
 def _start_follower(db: SessionDB) -> BackgroundFollower | None:
     """Follow other agents, if the settings ask for it."""
-    if not may_be_set("import.follow"):
+    if not is_set("import.follow"):
         return None
     from hermes_conversation.agent_imports import BackgroundFollower  # noqa: PLC0415 - rarely set
 
@@ -95,7 +95,7 @@ def _watch(hub: Hub, sockets: WebSocketServer, wake: int, *, is_permanent: bool)
         while not hub.is_leaving:
             if selector.select(timeout=TICK_SECONDS):
                 os.read(wake, 64)
-            attempt(Step("close abandoned conversations", hub.sweep))
+            attempt("close abandoned conversations", hub.sweep)
             if sockets.count or hub.all_live():
                 last_used_at = time.monotonic()
             if not is_permanent and time.monotonic() - last_used_at > UNNEEDED_SECONDS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core import __version__
 from hermes_core.errors import HermesError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from tui_gateway import frames
 from tui_gateway.frames import CRASHED, UNKNOWN_METHOD, RpcError, RpcRequest
 from tui_gateway.methods import METHODS
@@ -50,15 +50,12 @@ class Dispatcher:
             self._respond(request)
 
     def _respond(self, request: RpcRequest) -> None:
-        responses: list[Frame] = []
-        failure = attempt(
-            Step(f"rpc {request.method}", lambda: responses.append(self._execute(request)))
-        )
-        if failure is not None:
-            text = f"{type(failure.error).__name__}: {failure.error}"
-            responses = [frames.error(request.id, CRASHED, text)]
+        response = attempt(f"rpc {request.method}", lambda: self._execute(request))
+        if isinstance(response, Failure):
+            text = f"{type(response.error).__name__}: {response.error}"
+            response = frames.error(request.id, CRASHED, text)
         if request.id is not None:
-            self.send(responses[0])
+            self.send(response)
 
     def _execute(self, request: RpcRequest) -> Frame:
         method = METHODS.get(request.method)

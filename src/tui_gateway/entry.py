@@ -30,7 +30,7 @@ def main() -> int:
     driver.install()
     log_file.install()
     from hermes_conversation.purge_hook import keep_facts  # noqa: PLC0415 - after our SQLite
-    from hermes_state import SessionDB  # noqa: PLC0415 - as above
+    from hermes_state.store import SessionDB  # noqa: PLC0415 - as above
     from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - as above
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -16,7 +17,7 @@ from tui_gateway.protocol import GatewayLeaving, StatusUpdate
 
 if TYPE_CHECKING:
     from hermes_conversation.agent_factory import ConversationOptions
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
     from tui_gateway.live_session import SessionListener
     from tui_gateway.protocol import OpenedState
 
@@ -149,9 +150,7 @@ class Hub:
             run_all(steps)
             with self._lock:
                 self._lives.pop(live.id, None)
-        attempt(
-            Step("deliver boundaries to plugins", lambda: boundary_delivery.deliver_due(self.db))
-        )
+        attempt("deliver boundaries to plugins", lambda: boundary_delivery.deliver_due(self.db))
 
     def leave(self) -> None:
         """Request the shutdown; the main loop carries it out."""
@@ -165,7 +164,7 @@ class Hub:
             live.interrupt()
             live.conversation.agent.reviews_at_end = False  # too slow during a shutdown
         for live in lives:
-            attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
+            attempt("close a session", functools.partial(self.close, live, reason))
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -26,7 +26,7 @@ from hermes_conversation.pending_input import (
 from hermes_conversation.tool_results import status_of
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from tui_gateway.frames import BUSY, RpcError
 from tui_gateway.input_senders import InputSenders
 from tui_gateway.protocol import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
     from tui_gateway.protocol import ClientEvent, DisplayedMessage
 
 STATUS_BY_END: Final = {
@@ -383,11 +383,9 @@ class LiveSession:
             listeners = list(self._listeners)
         self._send(listeners, MessageStart(message.text, message.images))
         self._show_waiting()
-        ends: list[MessageComplete] = []
-        failed = attempt(Step("run a turn", lambda: self._run_agent(message, ends)))
-        end = ends[0] if ends else failure(RuntimeError("the turn ended without a result"))
-        if failed is not None:
-            end = failure(failed.error)
+        end = attempt("run a turn", lambda: self._run_agent(message))
+        if isinstance(end, Failure):
+            end = failure(end.error)
         with self._lock:
             after = self._pending.after_turn(is_complete=end.status == "complete")
             self._is_running = bool(after.next_input.text)
@@ -406,21 +404,23 @@ class LiveSession:
             listener.event(self.id, own)
         if not after.next_input.text:
             self._show_waiting()
-        attempt(Step("send session info", lambda: self.emit(self.info())))
+        attempt("send session info", lambda: self.emit(self.info()))
         return after.next_input
 
-    def _run_agent(self, message: PromptInput, ends: list[MessageComplete]) -> None:
+    def _run_agent(self, message: PromptInput) -> MessageComplete:
+        end = failure(RuntimeError("the turn ended without a result"))
         has_begun = False
         self.conversation.on_review = self._announce_review
         self.conversation.titles.on_title = lambda: self.emit(self.info())
         for event in self.conversation.send(message.text, pictures=message.pictures):
             if isinstance(event, events.TurnFinished):
-                ends.append(completion(event))
+                end = completion(event)
             elif isinstance(event, events.MessageStored):
                 self._on_stored(event, has_begun=has_begun)
                 has_begun = True
             else:
                 self._on_event(event)
+        return end
 
     def _announce_review(self, text: str) -> None:
         """Announce the result of a memory review."""

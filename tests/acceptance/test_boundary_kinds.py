@@ -18,7 +18,7 @@ import pytest
 
 from acceptance.campaign import wait_until
 from gateway.platforms.local import socket_path
-from gateway.run import GatewayRunner
+from gateway.process.runner import Gateway
 from hermes_core.config.file import ConfigFile
 from hermes_core.hooks import BoundaryKind
 from hermes_state import SessionDB
@@ -184,14 +184,14 @@ async def sweep_after(
     age: timedelta, kind: str, watch: BoundaryWatch, monkeypatch: pytest.MonkeyPatch
 ) -> str:
     """Let a sweep find a chat of this age, then write there; the old conversation."""
-    runner = GatewayRunner()
+    runner = Gateway()
     await runner.start()
     await say("hi")
     old = routed()
     await runner.stop()
     change_route(updated_at=datetime.now() - age)  # noqa: DTZ005 - as entries have it
-    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0.1)
-    runner = GatewayRunner()
+    monkeypatch.setattr("gateway.process.runner.FIRST_SWEEP_SECONDS", 0.1)
+    runner = Gateway()
     await runner.start()
     await asyncio.to_thread(watch.wait_for, kind)
     await say("later", first=2)

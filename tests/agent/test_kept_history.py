@@ -10,7 +10,7 @@ import pytest
 
 from hermes_agent.context.prepared_messages import PreparedMessages
 from hermes_agent.context.window import message_tokens, shorten
-from hermes_state import SessionDB
+from hermes_state.messages.history import MessageRepository
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def sent_texts(scene: Scene) -> list[str]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sessions whose messages were read for the model."""
     found: list[str] = []
-    real = SessionDB.get_messages_as_conversation
+    real = MessageRepository.get_messages_as_conversation
 
-    def counted(self: SessionDB, session_id: str, *arguments: Any, **options: Any) -> Any:
+    def counted(self: MessageRepository, session_id: str, *arguments: Any, **options: Any) -> Any:
         found.append(session_id)
         return real(self, session_id, *arguments, **options)
 
-    monkeypatch.setattr(SessionDB, "get_messages_as_conversation", counted)
+    monkeypatch.setattr(MessageRepository, "get_messages_as_conversation", counted)
     return found
 
 

@@ -7,11 +7,11 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from hermes_compat.plugins.modules import MODULES
+from hermes_compat.plugins.unsupported import UNSUPPORTED_METHODS, UNSUPPORTED_MODULES
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, MAX_HANGS
 from hermes_plugin_host.context import PluginContext
 from hermes_plugin_host.manifest import PLUGIN_KINDS, PluginManifest
-from hermes_plugin_host.original.modules import MODULES
-from hermes_plugin_host.original.unsupported import UNSUPPORTED_METHODS, UNSUPPORTED_MODULES
 from hermes_state.delivery.boundaries import MAX_ATTEMPTS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.config import GatewayConfig, Platform, SessionResetPolicy
+from gateway.process.runner import Gateway
 from gateway.routing.sources import SessionSource
-from gateway.run import GatewayRunner
 from gateway.session import SessionStore, local_now
 from hermes_core.config.file import ConfigFile
 from hermes_core.hooks import BoundaryKind
@@ -59,8 +59,8 @@ class BoundaryScenario:
         self.routes.get_or_create_session(SOURCE)
 
     def watch(self) -> None:
-        runner = object.__new__(GatewayRunner)
-        runner.session_store = self.routes
+        runner = object.__new__(Gateway)
+        runner.db, runner.routes = self.db, self.routes
         runner._end_expired()
 
     def idle(self) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway import session
 from gateway.config import GatewayConfig, SessionResetPolicy
-from gateway.run import GatewayRunner
+from gateway.process.runner import Gateway
+from gateway.routing import session_routes
 from gateway.session import local_now
 from hermes_core.errors import StoreError
 from support.gateways import local_message, open_routes, outbox_texts, running_gateway
@@ -73,9 +73,9 @@ def test_the_end_of_a_turn_is_stored_if_expiry_may_depend_on_it(
     source = local_message("x", "0").source
     assert source is not None
     start, end = (datetime.fromisoformat(f"2026-10-25 {at}") for at in (started_at, ended_at))
-    monkeypatch.setattr(session, "local_now", lambda: start)
+    monkeypatch.setattr(session_routes, "local_now", lambda: start)
     entry = routes.get_or_create_session(source)
-    monkeypatch.setattr(session, "local_now", lambda: end)
+    monkeypatch.setattr(session_routes, "local_now", lambda: end)
     routes.touch(entry.session_key)
     db.engine.flush()
     (route,) = db.routes.all()
@@ -83,7 +83,7 @@ def test_the_end_of_a_turn_is_stored_if_expiry_may_depend_on_it(
 
 
 async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = object.__new__(GatewayRunner)
+    runner = object.__new__(Gateway)
     runner._running, checks = True, []
 
     def fail_check() -> None:
@@ -93,8 +93,8 @@ async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(runner, "_end_expired", fail_check)
     monkeypatch.setattr(runner, "_prune", lambda: None)
-    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0)
-    await runner._session_expiry_watcher(0)
+    monkeypatch.setattr("gateway.process.runner.FIRST_SWEEP_SECONDS", 0)
+    await runner._watch_expiry(0)
     assert len(checks) == 3
 
 

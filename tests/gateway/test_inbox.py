@@ -12,8 +12,8 @@ import pytest
 from acceptance.campaign import wait_until
 from gateway.inbound.inbox_workers import InboxWorkers
 from hermes_core.errors import StoreError
-from hermes_state import SessionDB
 from hermes_state.delivery.inbox import InboxRepository
+from hermes_state.messages.history import MessageRepository
 from support.gateway_process import GatewayProcess
 from support.gateways import conversation_texts, local_message, outbox_texts, running_gateway
 from support.waiting import PATIENCE_SECONDS, async_wait_until
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hermes_state import SessionDB
     from support.command_line import Hermes
 
 UNREADABLE_PAYLOADS = (
@@ -156,15 +157,15 @@ async def test_a_store_error_during_a_turn_is_not_an_answer(
 ) -> None:
     answering("[{say: Hello.}]")
     times: list[int] = []
-    real = SessionDB.append_message
+    real = MessageRepository.append_message
 
-    def raise_unavailable(self: SessionDB, *values: Any, **names: Any) -> Any:
+    def raise_unavailable(self: MessageRepository, *values: Any, **names: Any) -> Any:
         times.append(1)
         if len(times) == 1:
             raise StoreError("the disk is full")
         return real(self, *values, **names)
 
-    monkeypatch.setattr(SessionDB, "append_message", raise_unavailable)
+    monkeypatch.setattr(MessageRepository, "append_message", raise_unavailable)
     async with running_gateway(db, tmp_path) as service:
         await service.receiver.receive("local", local_message("hi", "m1"))
         await async_wait_until(lambda: outbox_texts(db))

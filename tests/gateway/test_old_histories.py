@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
+from hermes_state.messages.history import MessageRepository
 from state.foreign_files import make_schema_16
 from support.gateways import local_message, outbox_texts, running_gateway
 from support.waiting import async_wait_until
@@ -36,14 +37,14 @@ async def test_a_message_whose_statement_always_fails_is_given_up(
 ) -> None:
     answering("[{say: Hello.}]")
     ConfigFile.of_home().set("gateway.attempts", "2")
-    real = SessionDB.append_message
+    real = MessageRepository.append_message
 
-    def fail_for_one(self: SessionDB, session_id: str, *values: Any, **names: Any) -> Any:
+    def fail_for_one(self: MessageRepository, session_id: str, *values: Any, **names: Any) -> Any:
         if "broken" in str((values, names)):
             return self.engine.read(lambda reader: reader.rows("SELECT gone FROM sessions"))
         return real(self, session_id, *values, **names)
 
-    monkeypatch.setattr(SessionDB, "append_message", fail_for_one)
+    monkeypatch.setattr(MessageRepository, "append_message", fail_for_one)
     async with running_gateway(db, tmp_path) as service:
         await service.receiver.receive("local", local_message("broken", "m1"))
         await async_wait_until(lambda: outbox_texts(db))

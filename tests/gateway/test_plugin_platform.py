@@ -21,7 +21,7 @@ from gateway.process.config_loader import config_of_home
 from gateway.process.http_server import HttpServer
 from gateway.routing.entries import SessionEntry
 from gateway.routing.sources import SessionSource
-from hermes_conversation.agent_factory import environment_without_secrets
+from hermes_conversation.command_environment import environment_without_secrets
 from support.gateway_process import GatewayProcess
 from support.model_servers import model_servers
 from support.plugin_folders import make_plugin

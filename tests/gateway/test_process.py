@@ -15,8 +15,8 @@ from acceptance.campaign import Worker, wait_until
 from gateway import status
 from gateway.platforms.local import socket_path
 from gateway.process import main
-from gateway.run import GatewayRunner
-from hermes_conversation.agent_factory import environment_without_secrets
+from gateway.process.runner import Gateway
+from hermes_conversation.command_environment import environment_without_secrets
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import LocalChatClient
@@ -244,7 +244,7 @@ def test_the_previous_identity_of_a_restarted_process_is_dead(db: SessionDB) -> 
 
 
 def test_the_last_order_counts() -> None:
-    runner = object.__new__(GatewayRunner)
+    runner = object.__new__(Gateway)
     runner.request_restart()
     runner.request_stop()
     assert not runner._restart_requested

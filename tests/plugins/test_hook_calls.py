@@ -29,7 +29,7 @@ MAX_TRIES = 20
 MEASURED = {"duration_ms"}  # two durations may be equal
 SOURCE = Path(__file__).parents[2] / "src"
 CALLERS = {"_announce", "announce", "invoke_hook", "notify_plugins", "HookCall", "_hook_call"}
-ONLY_FOR_SEED_TESTS = "contract_shims.py"
+ONLY_FOR_SEED_TESTS = "gateway_runner.py"
 # Called from stored rows, from scans, or for chat messages; their own tests look at the facts.
 CALLED_ELSEWHERE = {
     "on_session_finalize",

@@ -13,14 +13,14 @@ import pytest
 import hermes_plugin_host
 from gateway.config import Platform, PlatformConfig
 from gateway.platforms.base import OutgoingMessage
-from gateway.platforms.original.connection import OriginalConnection
 from gateway.platforms.registry import PlatformRegistry
 from hermes_cli import plugins as original_names
+from hermes_compat.platforms.connection import OriginalConnection
+from hermes_compat.plugins.deprecation import warn_deprecated
 from hermes_conversation import slash_commands
 from hermes_conversation.transcription import transcriber_of
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformDownError, PlatformRefusedError, PluginError, UsageError
-from hermes_plugin_host.original.deprecation import warn_deprecated
 from hermes_state import SessionDB
 from support.adapters import AdapterSetup, DictMemory
 from support.agent_conversation import open_conversation, tool_call_step

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,27 +12,6 @@ from hermes_state import AsyncSessionDB, SessionDB
 from hermes_state.sessions.lists import refresh_index
 from state.conftest import FILES_ONLY
 from state.foreign_files import foreign_message, foreign_session, write_as_hermes_agent
-
-LISTING = """
-import sys
-from hermes_state import SessionDB
-with SessionDB(sys.argv[1], read_only=True) as db:
-    assert db.lists.sessions() == []
-    assert "hermes_state.facade" not in sys.modules
-{use}
-assert "hermes_state.facade" in sys.modules
-"""
-FIRST_USES = [
-    "    assert db.get_session('none') is None",
-    "assert SessionDB.get_session.__doc__",
-    "assert 'get_session' in dir(SessionDB)",
-    "assert 'get_session' in dir(db)",
-    "assert not hasattr(SessionDB, 'nonsense') and not hasattr(db, 'nonsense')",
-    "class Own(SessionDB): pass\nassert Own.get_session is SessionDB.get_session",
-    "class Own(SessionDB): get = classmethod(lambda cls: super(Own, cls).get_session)\nOwn.get()",
-    "from abc import ABC\nclass Own(SessionDB, ABC): pass\nassert Own.get_session",
-    "class Own(SessionDB): __getattr__ = None\nassert Own.__new__(Own).get_session",
-]
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,16 +97,6 @@ async def test_the_store_can_be_awaited(hermes_home: Path) -> None:
     with pytest.raises(AttributeError):
         _ = db.iter_messages
     await db.close()
-
-
-@FILES_ONLY
-@pytest.mark.parametrize("use", FIRST_USES)
-def test_the_names_of_hermes_agent_are_loaded_by_the_first_use_of_one(
-    db: SessionDB, db_path: Path, use: str
-) -> None:
-    db.close()
-    script = LISTING.format(use=use)
-    subprocess.run([sys.executable, "-I", "-c", script, str(db_path)], check=True)
 
 
 def test_the_names_of_hermes_agent_have_the_signatures_of_the_repositories() -> None:

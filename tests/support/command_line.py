@@ -54,7 +54,7 @@ DASHBOARD_MODULES = (
     "uvicorn.loops.auto", "uvicorn.protocols.http.h11_impl", "uvicorn.protocols.websockets.auto",
 )  # fmt: skip
 GATEWAY_MODULES = (
-    "gateway.platforms.api_server", "gateway.platforms.webhook", "gateway.run",
+    "gateway.platforms.api_server", "gateway.platforms.webhook", "gateway.process.runner",
     "uvicorn.lifespan.off",
 )  # fmt: skip
 

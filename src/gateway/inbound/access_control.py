@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.routing.sources import SessionSource
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 ANY_USER: Final = "*"
 # Callers of these are already authenticated: by file permissions, a key or a signature.

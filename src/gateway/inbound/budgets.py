@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from gateway.routing.sources import SessionSource
     from hermes_core.config.file import Settings
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import ReplyTarget
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
-    from gateway.session import SessionStore
+    from gateway.routing.session_routes import SessionRoutes
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.slash_commands import SlashCommand
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import ReplyTarget
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
 RESET_REPLY: Final = (
     "New session started. The previous conversation is saved: /resume continues it, and I can "
@@ -67,7 +67,7 @@ class ChatCommands:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         conversations: ConversationCache,
         questions: ChatQuestions,
         access: AccessControl,
@@ -172,7 +172,7 @@ class ChatCommands:
         stop_turn = functools.partial(self._conversations.forget, entry.session_id)
         new = reset_route(self._routes, entry.session_key, stop_turn, uid)
         if title and new is not None:
-            self._db.set_session_title(new.session_id, title)
+            self._db.titles.set_session_title(new.session_id, title)
         return CommandOutcome(RESET_REPLY)
 
     def _record_sent(self, entry: SessionEntry, event: MessageEvent) -> CommandOutcome:
@@ -180,7 +180,9 @@ class ChatCommands:
         if not event.internal:
             raise UsageError("Unknown command: /sent. Type /help.")
         text = event.text.removeprefix("/sent ")
-        self._db.append_message(entry.session_id, "assistant", text, uid=str(event.message_id))
+        self._db.messages.append_message(
+            entry.session_id, "assistant", text, uid=str(event.message_id)
+        )
         return CommandOutcome()
 
     def mark_deleted(self, inbox_id: int) -> None:
@@ -238,7 +240,7 @@ class ChatCommands:
             self._conversations.forget(name)
 
     def _resumed(self, session_id: str) -> CommandOutcome:
-        title = self._db.get_session_title(session_id)
+        title = self._db.titles.get_session_title(session_id)
         return CommandOutcome(f"Continuing {title or session_id}.")
 
     def _own_ids(self, entry: SessionEntry) -> set[str]:
@@ -273,7 +275,7 @@ class ChatCommands:
                 "platform": source.platform.value,
                 "target": {"chat_id": source.chat_id, "thread_id": source.thread_id},
             }
-            self._db.set_meta(RESTART_REQUEST_KEY, json.dumps(note))
+            self._db.meta.set_meta(RESTART_REQUEST_KEY, json.dumps(note))
         self._restart()
         return "Restarting after current turns finish. New messages are answered afterwards."
 
@@ -369,7 +371,7 @@ def with_slash(text: str) -> str:
 
 
 def reset_route(
-    routes: SessionStore, session_key: str, stop_turn: Callable[[], object], mark: str = ""
+    routes: SessionRoutes, session_key: str, stop_turn: Callable[[], object], mark: str = ""
 ) -> SessionEntry | None:
     """`/new`: stop the running turn of a chat and start a new conversation there."""
     stop_turn()

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from gateway import store_retry
 from gateway.inbound.commands import OVERTAKING_COMMANDS
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -153,8 +153,8 @@ class InboxWorkers:
         while not self._is_stopping:
             self._wake.clear()
             if self._tasks and (self._must_offer or self.has_other_nodes):
-                offer = Step("offer messages to running turns", self._offer_waiting)
-                await asyncio.to_thread(attempt, offer)
+                name = "offer messages to running turns"
+                await asyncio.to_thread(attempt, name, self._offer_waiting)
             self._start_suspects()
             claimed = await self._claim()
             if claimed is None:
@@ -286,8 +286,8 @@ class InboxWorkers:
 
     def _handle_isolated(self, row: IncomingMessage) -> None:
         inbox_id = row.inbox_id
-        failure = attempt(Step(f"handle message {inbox_id}", lambda: self._handle_marked(row)))
-        if failure is None:
+        failure = attempt(f"handle message {inbox_id}", lambda: self._handle_marked(row))
+        if not isinstance(failure, Failure):
             return
         # A failure of the store does not count as an attempt.
         is_attempt = not store_retry.is_store_failure(failure.error)

@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from gateway.inbound.turn_runner import TurnRunner
     from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.routing.sources import SessionSource
-    from gateway.session import SessionStore
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredUsage
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.rows import MessageRow
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class MessageHandler:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         turn_runner: TurnRunner,
         commands: ChatCommands,
         longest_text: Callable[[str], int],
@@ -334,7 +334,7 @@ class MessageHandler:
         if not is_of_client or self._db.leases.is_held_elsewhere(session_id):
             return  # e.g. a turn of the dashboard in the same conversation
         if not any(map(_is_answer, later)):
-            self._db.rewind_to_message(session_id, later[0].id)
+            self._db.edits.rewind(session_id, later[0].id)
 
     def _reset_note(self, entry: SessionEntry) -> list[str]:
         """The one-time notice of a conversation that the reset policy has started."""

@@ -12,11 +12,12 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_conversation.agent_factory import notify_plugins
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.hooks import GuardFailure
 
 if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
+    from gateway.routing.session_routes import SessionRoutes
 
 log = logging.getLogger(__name__)
 
@@ -25,19 +26,22 @@ ACTIONS: Final = frozenset({"skip", "rewrite", "allow"})
 
 
 async def filter_message(
-    event: MessageEvent, gateway: object, routes: object
+    event: MessageEvent, gateway: object, routes: SessionRoutes
 ) -> MessageEvent | None:
     """The message as plugins leave it; None if one has dropped it."""
-    if event.is_deletion or event.internal or not may_be_set("plugins.enabled"):
+    if event.is_deletion or event.internal or not is_set("plugins.enabled"):
         return event
     return await asyncio.to_thread(decide, event, gateway, routes)
 
 
-def decide(event: MessageEvent, gateway: object, routes: object) -> MessageEvent | None:
+def decide(event: MessageEvent, gateway: object, routes: SessionRoutes) -> MessageEvent | None:
     """The message as plugins leave it, undecided if one fails; None if one has dropped it."""
+    from hermes_compat.session_store import SessionStore  # noqa: PLC0415 - plugins know its names
+
     event = dataclasses.replace(event, undecided="")
+    store = SessionStore.of(routes)
     answers = notify_plugins(
-        "pre_gateway_dispatch", event=event, gateway=gateway, session_store=routes
+        "pre_gateway_dispatch", event=event, gateway=gateway, session_store=store
     )
     decision = next((answer for answer in answers if _action(answer)), None)
     if isinstance(decision, GuardFailure):

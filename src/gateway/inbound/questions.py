@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.platforms.base import Button
 from hermes_agent.tools.prompter import describe_rules, parse_answer
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.terminal_text import clean, one_line
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class ChatQuestions:
             session_id, seconds = self._session_of(session_key), self._wait_seconds
             facts = (question.question_id, session_key, session_id, question.kind, text)
             # The chat can be asked all the same.
-            attempt(Step("store a question", lambda: stored.add(*facts, choices, seconds)))
+            attempt("store a question", lambda: stored.add(*facts, choices, seconds))
 
     def _wait(self, question: OpenChatQuestion, session_key: str) -> None:
         """Wait for an answer from the chat or from another process."""
@@ -135,8 +135,8 @@ class ChatQuestions:
         while (left := end - time.monotonic()) > 0:
             if question.answered.wait(min(POLL_SECONDS, left)):
                 break
-            attempt(Step("look for the answer to a question", look))
-        attempt(Step("remove a question", lambda: stored.remove(question_id)))
+            attempt("look for the answer to a question", look)
+        attempt("remove a question", lambda: stored.remove(question_id))
 
     def pending(self, session_key: str) -> OpenChatQuestion | None:
         """The open question of a chat."""

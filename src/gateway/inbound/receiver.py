@@ -16,7 +16,7 @@ from gateway.platforms.base import MessageEvent, Reacts
 from gateway.platforms.names import Platform
 from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
-from hermes_core.isolate import Step, attempt, attempt_async
+from hermes_core.isolate import attempt, attempt_async
 from hermes_core.log_file import log_fields
 from hermes_core.roles import Role
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Adapter
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.routing.sources import SessionSource
-    from gateway.session import SessionStore
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage, ReceivedMessage
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class MessageReceiver:
         self,
         db: SessionDB,
         access: AccessControl,
-        routes: SessionStore,
+        routes: SessionRoutes,
         conversations: ConversationCache,
         commands: ChatCommands,
         workers: InboxWorkers,
@@ -183,13 +183,11 @@ class MessageReceiver:
 
         An error here is harmless: the message is handled after the turn.
         """
-        waits: list[bool] = []
-
-        def offer() -> None:
-            waits.append(self._handle_during_turn(inbox_id, key, event, source))
-
-        attempt(Step("offer message to running turn", offer))
-        return any(waits)
+        waits = attempt(
+            "offer message to running turn",
+            lambda: self._handle_during_turn(inbox_id, key, event, source),
+        )
+        return waits is True
 
     def offer_stored(self, row: IncomingMessage) -> None:
         """Offer a message that another node has stored to the running turn of its chat."""
@@ -282,7 +280,7 @@ class MessageReceiver:
         platform = source.platform.value
         log.info("message from unauthorized user %s dropped: %s", source.user_id, platform)
         if reply:
-            attempt(Step("tell the owner", lambda: self._tell_owner(source)))
+            attempt("tell the owner", lambda: self._tell_owner(source))
             self._db.outbox.add(
                 f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",  # words: allow
                 platform=source.platform.value,

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from hermes_agent.turn import AnswerHook
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.transcription import Transcriber
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import StoredFailure
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.rows import MessageRow
+    from hermes_state.store import SessionDB
 
     # Gets the reply and the ID of the message that shows it; returns the change that delivers it,
     # which is stored with the answer.

@@ -10,8 +10,8 @@ from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.roles import Right, Role, may, parse_role
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
 MIN_OWNER_KEY_CHARS: Final = 16
 

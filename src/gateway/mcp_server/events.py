@@ -15,7 +15,7 @@ from hermes_state.messages.feed import FeedPosition
 if TYPE_CHECKING:
     from gateway.mcp_server.callers import McpCaller
     from gateway.mcp_server.tools import McpTools
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 MAX_WAIT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5

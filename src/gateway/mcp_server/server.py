@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 T = TypeVar("T")
 READ: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)

@@ -28,9 +28,9 @@ from hermes_state.files import media_of
 
 if TYPE_CHECKING:
     from gateway.mcp_server.callers import McpCaller
-    from hermes_state import SessionDB
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import ListedSession
+    from hermes_state.store import SessionDB
 
 MAX_RESULTS: Final = 200
 MAX_TEXT_CHARS: Final = 20_000

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import GatewayConfig
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredRoute
+    from hermes_state.store import SessionDB
 
 
 class Channel(NamedTuple):

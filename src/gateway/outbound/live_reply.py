@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gateway.config import StreamingConfig
     from gateway.platforms.base import Adapter, MessageEvent, SendResult
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.platforms.base import Adapter
-    from hermes_state import SessionDB
     from hermes_state.delivery.outbox import StoredReply
     from hermes_state.delivery.stored_json import ReplyPayload
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

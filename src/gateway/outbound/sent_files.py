@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Adapter
     from gateway.routing.sources import SessionSource
     from hermes_agent.tools.send_file import SendsFiles
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 
 class ChatFiles:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import hermes_plugin_host
 from gateway.platforms.names import Platform
-from hermes_core.config.probe import may_be_set
+from hermes_compat.plugins.platform import OriginalPlatform
+from hermes_core.config.presence import is_set
 from hermes_core.errors import PlatformRefusedError, UsageError
 from hermes_core.package_installer import Library
-from hermes_plugin_host.original.platform import OriginalPlatform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -143,7 +143,7 @@ def _maker(make: Make | OriginalPlatform) -> Make:
     """What creates the adapter of a plugin's platform."""
     if not isinstance(make, OriginalPlatform):
         return make
-    from gateway.platforms.original.connection import connect_original  # noqa: PLC0415 - rare
+    from hermes_compat.platforms.connection import connect_original  # noqa: PLC0415 - rare
 
     return cast("Make", functools.partial(connect_original, make))
 
@@ -159,7 +159,7 @@ class PlatformRegistry:
     @classmethod
     def of_home(cls) -> PlatformRegistry:
         """The built-in platforms and those of enabled plugins."""
-        if not may_be_set("plugins.enabled"):
+        if not is_set("plugins.enabled"):
             return cls()
         return cls(
             PlatformEntry(

@@ -19,14 +19,14 @@ from gateway.process.http_server import HttpServer
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.roles import Role, parse_role
 from hermes_state.files import AdapterRecords, media_of
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from gateway.platforms.base import Adapter, MessageEvent
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +40,11 @@ class AdapterMemory:
 
     async def recall(self, name: str) -> str | None:
         """The text stored under a name."""
-        return await asyncio.to_thread(self._db.get_meta, self._prefix + name)
+        return await asyncio.to_thread(self._db.meta.get_meta, self._prefix + name)
 
     async def keep(self, name: str, text: str) -> None:
         """Store a text."""
-        await asyncio.to_thread(self._db.set_meta, self._prefix + name, text)
+        await asyncio.to_thread(self._db.meta.set_meta, self._prefix + name, text)
 
 
 class CreatedAdapters(NamedTuple):
@@ -121,14 +121,10 @@ def create_adapters(
             is_accepted=functools.partial(is_accepted, db, config),
             api_requests=db.api_requests,
         )
-        failure = attempt(
-            Step(
-                f"create {entry.name} adapter",
-                functools.partial(_create, created, registry, entry.name, context),
-            )
-        )
-        if failure is not None:  # a faulty plugin does not affect the other platforms
-            created.refused[entry.name] = str(failure.error)
+        create = functools.partial(_create, created, registry, entry.name, context)
+        result = attempt(f"create {entry.name} adapter", create)
+        if isinstance(result, Failure):  # a faulty plugin does not affect the other platforms
+            created.refused[entry.name] = str(result.error)
     return created
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gateway.process.live_facts import LiveFacts
     from gateway.status import RuntimeFacts
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 HEALTH_PROBE_SECONDS: Final = 1.0
 STORE_WRITE_SECONDS_BUCKETS: Final = (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gateway.process.connections import Connections
     from gateway.status import RuntimeFacts, TaskFacts, TurnFacts
     from gateway.supervision import Supervisor, TaskRecord
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 PROBE_SECONDS: Final = 10.0  # between test writes to the history
 PROBE_TIMEOUT_SECONDS: Final = 2.0

@@ -24,7 +24,7 @@ from hermes_state.store_settings import store_url
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.run import GatewayRunner
+    from gateway.process.runner import Gateway
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class ProcessEnd(Enum):
 def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
     """Run until a stop signal; SIGUSR1 requests a restart. *report* gets a line per platform."""
     from gateway import status  # noqa: PLC0415 - after driver.install()
-    from gateway.run import GatewayRunner  # noqa: PLC0415 - as above
+    from gateway.process.runner import Gateway  # noqa: PLC0415 - as above
 
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the handler is installed
     if os.environ.pop(RESTART_VARIABLE, ""):
@@ -68,7 +68,7 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
         if not is_ours:
             return ProcessEnd.ALREADY_RUNNING
         try:
-            runner = GatewayRunner()
+            runner = Gateway()
             _collect_garbage_rarely()
             is_restart = asyncio.run(_run(runner, report))
         except HermesError as error:
@@ -91,7 +91,7 @@ def _collect_garbage_rarely() -> None:
     gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
 
 
-async def _run(runner: GatewayRunner, report: Callable[[str], object] | None) -> bool:
+async def _run(runner: Gateway, report: Callable[[str], object] | None) -> bool:
     loop = asyncio.get_running_loop()
     for number in stop_signals():
         loop.add_signal_handler(number, runner.request_stop)
@@ -110,7 +110,7 @@ def restart() -> None:
 def _wait_for_store() -> None:
     """Wait for the server of the history: its loss may be the reason of the restart."""
     from gateway import status  # noqa: PLC0415 - after driver.install()
-    from hermes_state import SessionDB  # noqa: PLC0415 - as above
+    from hermes_state.store import SessionDB  # noqa: PLC0415 - as above
 
     attempts = 0
     while store_url(state_db_path()):

@@ -24,8 +24,8 @@ from hermes_state.engine.process_identity import node_name
 if TYPE_CHECKING:
     from gateway.inbound.inbox_workers import InboxWorkers
     from hermes_core.config.file import Settings
-    from hermes_state import SessionDB
     from hermes_state.delivery.nodes import BoundMessage
+    from hermes_state.store import SessionDB
 
 # These select another conversation, so messages that wait before them come first.
 ROUTING_COMMANDS: Final = names_with(ChatRule.ROUTES)

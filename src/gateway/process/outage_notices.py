@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.status import RuntimePlatform
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

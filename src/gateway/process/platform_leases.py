@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.supervision import Supervisor
-    from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

@@ -59,14 +59,14 @@ if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from gateway.platforms.base import Adapter, Button, MessageEvent
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.routing.sources import SessionSource
-    from gateway.session import SessionStore
     from hermes_conversation.pending_input import BusyMode
     from hermes_core.clock import Clock
     from hermes_plugin_host.delivery import Delivery
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class GatewayService:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         config: GatewayConfig,
         cwd: Path | None = None,
         restart: Callable[[], None] = lambda: None,
@@ -219,7 +219,7 @@ class GatewayService:
         """Collect the live facts and write them to the state file."""
         facts = await self.facts.collect()
         notify = functools.partial(self._notices.update, facts["platforms"])
-        await asyncio.to_thread(attempt, Step("send notices of outages", notify))
+        await asyncio.to_thread(attempt, "send notices of outages", notify)
         try:
             status.write_runtime_status(self.state, **facts)
         except OSError as error:  # the disk may be full: the endpoints show it
@@ -371,7 +371,7 @@ class GatewayService:
 
     def _announce_restart(self) -> None:
         """Reply to the user who requested the restart."""
-        request = self._db.get_meta(RESTART_REQUEST_KEY)
+        request = self._db.meta.get_meta(RESTART_REQUEST_KEY)
         if request is not None:
             requester: RestartRequest = json.loads(request)
             key = f"restart:{self._db.ids.new()}"
@@ -474,8 +474,8 @@ class GatewayService:
         await asyncio.to_thread(self._follower.stop)
         if self._delivery is not None:
             await asyncio.to_thread(self._delivery.stop)
-        await asyncio.to_thread(attempt, Step("write sessions.json", self._routes.export_if_due))
-        await asyncio.to_thread(attempt, Step("store settlements", self._db.engine.flush))
+        await asyncio.to_thread(attempt, "write sessions.json", self._routes.export_if_due)
+        await asyncio.to_thread(attempt, "store settlements", self._db.engine.flush)
 
     def _cancel_questions(self) -> None:
         """Interrupt turns that wait for an answer; they ask again after the next start."""
@@ -496,4 +496,6 @@ class GatewayService:
             conversation.agent.interrupt("shutdown")
         await self.inbox_workers.stop(STOP_GRACE_SECONDS)
         for conversation in running:
-            await asyncio.to_thread(self._db.end_session, conversation.session_id, "shutdown")
+            await asyncio.to_thread(
+                self._db.sessions.end_session, conversation.session_id, "shutdown"
+            )

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gateway.routing.sources import SessionSource
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.tools.send_file import SendsFiles
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import StoredSource
+    from hermes_state.store import SessionDB
 
     Describe = Callable[[SessionEntry, SessionSource | None], "ChatDescription"]
 
@@ -136,7 +136,7 @@ class ConversationCache:
 
     def choose_model(self, session_id: str, name: str) -> None:
         """Store the model chosen for a conversation."""
-        self._db.update_session_meta(session_id, {CHOSEN_MODEL_KEY: name})
+        self._db.sessions.update_session_meta(session_id, {CHOSEN_MODEL_KEY: name})
 
     def _chosen_model(self, session_id: str) -> str:
         return self._marker(session_id, CHOSEN_MODEL_KEY)
@@ -154,11 +154,11 @@ class ConversationCache:
         """Store the instructions of a conversation; whether they have changed."""
         if self._marker(session_id, INSTRUCTIONS_KEY) == text:
             return False
-        self._db.update_session_meta(session_id, {INSTRUCTIONS_KEY: text})
+        self._db.sessions.update_session_meta(session_id, {INSTRUCTIONS_KEY: text})
         row = self._db.sessions.find(session_id)
         if row is not None and row.system_prompt:
             prompt = with_instructions(row.system_prompt, text)
-            self._db.update_system_prompt(session_id, prompt)
+            self._db.sessions.update_system_prompt(session_id, prompt)
         return True
 
     def release(self, session_id: str) -> None:

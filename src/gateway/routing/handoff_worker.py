@@ -6,6 +6,7 @@ The user requests it at the terminal; the request is a row of the store. The gat
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,15 @@ from gateway.config import find_platform
 from gateway.inbound import inbox_codec
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gateway.platforms.base import Adapter
-    from gateway.session import SessionStore
-    from hermes_state import SessionDB
+    from gateway.routing.session_routes import SessionRoutes
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class HandoffWorker:
     def __init__(
         self,
         db: SessionDB,
-        routes: SessionStore,
+        routes: SessionRoutes,
         adapters: Mapping[str, Adapter],
         has_all_history: Callable[[SessionSource], bool],
     ) -> None:
@@ -46,11 +47,10 @@ class HandoffWorker:
         """Run all pending requests; how many there were."""
         pending = self._db.handoffs.pending() if self._is_due() else []
         for row in pending:
-            if self._db.claim_handoff(row.id):
-                step = Step("hand over conversation", lambda row=row: self._run(row))  # type: ignore[misc]
-                failure = attempt(step)
-                if failure is not None:
-                    self._db.fail_handoff(row.id, str(failure.error))
+            if self._db.handoffs.claim_handoff(row.id):
+                result = attempt("hand over conversation", functools.partial(self._run, row))
+                if isinstance(result, Failure):
+                    self._db.handoffs.fail_handoff(row.id, str(result.error))
         return len(pending)
 
     def _is_due(self) -> bool:
@@ -69,7 +69,7 @@ class HandoffWorker:
                 "first, or set `home_channel`."
             )
             log.warning("hand-off of %s failed: %s", row.id, error)
-            self._db.fail_handoff(row.id, error)
+            self._db.handoffs.fail_handoff(row.id, error)
             return
         message_id = f"handoff:{self._db.ids.new()}"
         event = MessageEvent(
@@ -83,7 +83,7 @@ class HandoffWorker:
             session_key=self._routes.key_of(source),
             payload=inbox_codec.encode(event),
         )
-        self._db.complete_handoff(row.id)
+        self._db.handoffs.complete_handoff(row.id)
 
     def _target(self, name: str) -> SessionSource | None:
         """The home channel of a platform, else the owner's most recently used direct chat."""

@@ -23,7 +23,7 @@ from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_core.errors import HermesError, SessionDeletedError, StoreError, UsageError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.log_file import log_fields
 from hermes_core.roles import Person, Right, Role, may, parse_role
 from hermes_state.delivery import inbox, outbox
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from gateway.inbound.access_control import AccessControl
     from gateway.inbound.budgets import Budgets
     from gateway.outbound.direct_send import Channel
+    from gateway.routing.session_routes import SessionRoutes
     from gateway.schedules.targets import JobTargets
-    from gateway.session import SessionStore
     from hermes_core.clock import Clock
-    from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.engine.transaction import Tx
     from hermes_state.schedules.rows import Occurrence, OccurrenceState, ScheduledJob
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class RunRecord(NamedTuple):
 class RunContext(NamedTuple):
     """What the handler works with, besides the store."""
 
-    routes: SessionStore
+    routes: SessionRoutes
     access: AccessControl
     targets: JobTargets
     budgets: Budgets
@@ -119,7 +119,7 @@ class ScheduledRunHandler:
     def end_conversations(self, ended_seconds_ago: float = LEFT_OPEN_SECONDS) -> None:
         """End the conversations of runs whose process ended right after the run."""
         for session_id in self._db.schedules.open_conversations(ended_seconds_ago):
-            self._db.end_session(session_id, COMPLETED)
+            self._db.sessions.end_session(session_id, COMPLETED)
 
     def _skip(self, run: RunRecord) -> None:
         """Leave out a run whose job was paused while it waited."""
@@ -221,9 +221,9 @@ class ScheduledRunHandler:
         if conversation is None:
             return
         conversation.stop()
-        attempt(Step("record the usage of a scheduled run", lambda: self._record_usage(run)))
+        attempt("record the usage of a scheduled run", lambda: self._record_usage(run))
         session_id = str(run.session_id)
-        attempt(Step("end a run", lambda: self._db.end_session(session_id, COMPLETED)))
+        attempt("end a run", lambda: self._db.sessions.end_session(session_id, COMPLETED))
 
     def _record_usage(self, run: RunRecord) -> None:
         usage = usage_of(self._db, str(run.session_id))

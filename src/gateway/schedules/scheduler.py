@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.inbound.budgets import JOBS_WAIT, UserKey
 from hermes_conversation.scheduled_jobs import zone_named
 from hermes_core.errors import UsageError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.schedules import catch_up
 from hermes_core.schedules.catch_up import CatchUp
 from hermes_core.schedules.rules import read_rule
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from gateway.inbound.budgets import Budgets
     from gateway.schedules.targets import JobTargets
     from hermes_core.clock import Clock
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import MessagePayload
     from hermes_state.schedules.rows import Occurrence, ScheduledJob
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +61,8 @@ class Scheduler:
 
     def _tick_isolated(self) -> int:
         """Hand over what is due; a failure is logged and tried again."""
-        counts: list[int] = []
-        attempt(Step("hand over scheduled jobs", lambda: counts.append(self.tick())))
-        return sum(counts)
+        count = attempt("hand over scheduled jobs", self.tick)
+        return 0 if isinstance(count, Failure) else count
 
     def tick(self) -> int:
         """Hand over what is due now; how many jobs and requested runs."""

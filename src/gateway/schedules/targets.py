@@ -14,8 +14,8 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from gateway.inbound.access_control import AccessControl
-    from hermes_state import SessionDB
     from hermes_state.delivery.stored_json import JobTarget
+    from hermes_state.store import SessionDB
 
 NOT_FOUND = (
     "No direct chat of the owner{place} is known. Send the agent a message there first, or set "

@@ -8,7 +8,7 @@ from hermes_achievements.evaluation import announcements
 from hermes_achievements.evaluation.dates import Threshold
 from hermes_achievements.evaluation.records import is_dated
 from hermes_achievements.evaluation.standings import reached_tiers
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,5 +132,5 @@ class UnlockRecorder:
         }
         announce = self._announce
         if announce is not None and unlocks:
-            attempt(Step("announce achievements", lambda: announce(announcement)))
+            attempt("announce achievements", lambda: announce(announcement))
         self._records.settle_announcement(claimed.id)

@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -43,9 +43,8 @@ class SharedRuns(Generic[K, V]):
         with self._run_lock:
             with self._lock:
                 del self._queued[key]
-            values: list[V] = []
-            failure = attempt(Step(self._name, lambda: values.append(work())))
-        if failure is None:
-            future.set_result(values[0])
+            result = attempt(self._name, work)
+        if isinstance(result, Failure):
+            future.set_exception(result.error)
         else:
-            future.set_exception(failure.error)
+            future.set_result(result)

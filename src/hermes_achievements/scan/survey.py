@@ -10,7 +10,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
@@ -22,7 +22,7 @@ from hermes_achievements.metrics.tally import Contribution, Tally
 from hermes_achievements.scan.scanner import Scanner
 from hermes_achievements.scan.workers import silence_logging
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
@@ -165,19 +165,16 @@ def _run_survey(pipe: Connection, request: SurveyRequest) -> None:
     silence_logging()
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    results: list[Any] = []
-    failure = attempt(
-        Step(
-            "survey the history",
-            lambda: results.append(survey(request, lambda report: pipe.send(("report", report)))),
-        )
+    result = attempt(
+        "survey the history",
+        lambda: survey(request, lambda report: pipe.send(("report", report))),
     )
     with contextlib.suppress(OSError):
-        if failure is None:
-            pipe.send(("done", results[0]))
+        if isinstance(result, Failure):
+            is_busy = isinstance(result.error, ScanBusyError)
+            pipe.send(("busy" if is_busy else "failed", str(result.error)))
         else:
-            is_busy = isinstance(failure.error, ScanBusyError)
-            pipe.send(("busy" if is_busy else "failed", str(failure.error)))
+            pipe.send(("done", result))
 
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from hermes_achievements.metrics.tally import Tally
 from hermes_achievements.scan.history import LedgerEntry
 from hermes_achievements.scan.ledger_entries import collect_facts, decode_facts, make_entry
 from hermes_core.errors import ScanError, StoreError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def run_job(job: ScanJob, history: History, calendar: Calendar) -> JobResult:
 
 def read_isolated(session_id: str, read: Callable[[str], None]) -> bool:
     """Read one session and report whether it succeeded; bad data does not stop the scan."""
-    failure = attempt(Step(f"read session {session_id} for statistics", lambda: read(session_id)))
-    if failure is not None and isinstance(failure.error, StoreError):
-        raise failure.error  # a failure of the store, not of the session
-    return failure is None
+    result = attempt(f"read session {session_id} for statistics", lambda: read(session_id))
+    if isinstance(result, Failure) and isinstance(result.error, StoreError):
+        raise result.error  # a failure of the store, not of the session
+    return not isinstance(result, Failure)
 
 
 def run_jobs_inline(
@@ -191,14 +191,12 @@ def _run_worker(pipe: Connection, open_history: Callable[[], History], zone: str
 
 def _encode_result(job: ScanJob, history: History, calendar: Calendar) -> object:
     """The message to the parent: entries, tally and skipped sessions, or an error text."""
-    results: list[JobResult] = []
 
-    def read() -> None:
+    def read() -> JobResult:
         history.map_into_memory()  # for each job, which releases the pages of the last one
-        results.append(run_job(job, history, calendar))
+        return run_job(job, history, calendar)
 
-    failure = attempt(Step("read sessions", read))
-    if failure is not None:
-        return f"{type(failure.error).__name__}: {failure.error}"
-    done = results[0]
+    done = attempt("read sessions", read)
+    if isinstance(done, Failure):
+        return f"{type(done.error).__name__}: {done.error}"
     return [tuple(entry) for entry in done.entries], done.tally.pack(), done.skipped

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from hermes_agent.checkpoints.archive import CheckpointArchive
@@ -42,7 +42,7 @@ class CheckpointCleanup:
                 return
             self._last_run = now
         threading.Thread(
-            target=lambda: attempt(Step("clean up checkpoints", lambda: self.run(time.time()))),
+            target=lambda: attempt("clean up checkpoints", lambda: self.run(time.time())),
             name="hermes-checkpoints",
             daemon=True,
         ).start()

@@ -11,7 +11,7 @@ from hermes_agent.checkpoints.cleanup import CheckpointCleanup
 from hermes_agent.checkpoints.git_process import find_git
 from hermes_agent.checkpoints.records import TURN, Checkpoint
 from hermes_core.errors import FolderTooLargeError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ class TurnCheckpoints:
         with self._lock:
             opened, self._opened, self._identify = self._opened, None, None
             if opened is not None:
-                attempt(Step("close the checkpoint", lambda: self._close(*opened)))
+                attempt("close the checkpoint", lambda: self._close(*opened))
             notices, self._notices = self._notices, []
         return notices
 
@@ -86,9 +86,9 @@ class TurnCheckpoints:
             if self._is_taken or self._identify is None:
                 return
             self._is_taken = True
-            failed = attempt(Step("take a checkpoint", lambda: self._take(context)))
-            if failed is not None:
-                self._notices.append(FAILED.format(error=failed.error))
+            result = attempt("take a checkpoint", lambda: self._take(context))
+            if isinstance(result, Failure):
+                self._notices.append(FAILED.format(error=result.error))
 
     def _take(self, context: ToolContext) -> None:
         archive, identify = self._archive, self._identify
@@ -123,7 +123,7 @@ class TurnCheckpoints:
 
 
 def _show_progress(context: ToolContext) -> None:
-    attempt(Step("show progress", lambda: context.show("Saving a checkpoint of the folder…\n")))
+    attempt("show progress", lambda: context.show("Saving a checkpoint of the folder…\n"))
 
 
 def problem_of_checkpoints() -> str:

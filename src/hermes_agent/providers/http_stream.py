@@ -32,7 +32,7 @@ from hermes_agent.providers.failures import (
 )
 from hermes_core import __version__
 from hermes_core.errors import ConfigError
-from hermes_core.isolate import Failure, Step, attempt, attempt_each
+from hermes_core.isolate import Failure, attempt, attempt_each
 from hermes_core.known_models import is_loopback
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def _open(post: StreamRequest, cancel: Cancel) -> httpx2.Response | Failed:
 
     def send() -> None:
         name = post.provider.name
-        responses: list[httpx2.Response | Failed] = []
-        attempt(Step(f"send a request to {name}", lambda: responses.append(_send(post, cancel))))
-        response = responses[0] if responses else invalid_response(post.provider)
+        response = attempt(f"send a request to {name}", lambda: _send(post, cancel))
+        if isinstance(response, Failure):
+            response = invalid_response(post.provider)
         if result.set_running_or_notify_cancel():
             result.set_result(response)
         elif isinstance(response, httpx2.Response):
@@ -327,7 +327,7 @@ class DaemonThreads:
 
     def _serve(self, jobs: queue.SimpleQueue[Callable[[], object]]) -> None:
         while True:
-            attempt(Step(self._name, jobs.get()))
+            attempt(self._name, jobs.get())
             if len(self._idle) >= MAX_IDLE_THREADS:
                 return
             self._idle.append(jobs)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.presence import is_set
 from hermes_core.config.price_entries import ALLOWED_PRICE, SECTION, OwnPrice, is_price, parse_price
-from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def own_prices(config: ConfigFile | None = None) -> dict[str, OwnPrice]:
 
 def own_price(model: str) -> OwnPrice | None:
     """The price of a model, if the user has set one."""
-    if not may_be_set(SECTION):
+    if not is_set(SECTION):
         return None
     try:
         return own_prices().get(model)

@@ -36,7 +36,7 @@ from hermes_agent.sandbox.git_state import (
     read_state,
 )
 from hermes_agent.tools import real_paths
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,7 +109,7 @@ class GitGuard:
         restored: list[str] = []
 
         def restore_one(act: Callable[[], list[str]]) -> None:
-            attempt(Step("restore a git repository", lambda: restored.extend(act())))
+            attempt("restore a git repository", lambda: restored.extend(act()))
 
         for folder, before in self._present_folders().items():
             restore_one(functools.partial(_restore_folder, folder, before.state))

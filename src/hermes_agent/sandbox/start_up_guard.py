@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.sandbox.git_guard import move_aside, open_folder
 from hermes_agent.sandbox.git_state import HOOKS
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ class StartUpGuard:
         for path, first in list(self._missing.items()):
             created = first if first.is_symlink() else path  # a link can be filled later
             if os.path.lexists(created) and str(created) not in restored:
-                attempt(Step("move a startup file aside", functools.partial(_move, created)))
+                attempt("move a startup file aside", functools.partial(_move, created))
                 restored.append(str(created))
         return restored
 

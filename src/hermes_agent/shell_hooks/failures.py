@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_core.json_files import read_json, write_json
 from hermes_core.json_values import number_in, text_in
 from hermes_core.paths import hermes_home
@@ -33,7 +33,7 @@ class HookFailure(NamedTuple):
 def record_failure(hook: ShellHook, error: str) -> None:
     """Log a failure and keep it for `hermes hooks list`."""
     log.warning("shell hook failed: %s: %s", hook.label, error)
-    attempt(Step("keep the failure of a shell hook", lambda: _keep(hook, error)))
+    attempt("keep the failure of a shell hook", lambda: _keep(hook, error))
 
 
 def failures() -> dict[str, HookFailure]:

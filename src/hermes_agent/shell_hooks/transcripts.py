@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject, JsonValue
-    from hermes_state import SessionDB
     from hermes_state.messages.rows import MessageRow
+    from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 

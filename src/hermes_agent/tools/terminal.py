@@ -18,7 +18,7 @@ from hermes_agent.tools.arguments import (
     text,
 )
 from hermes_agent.tools.base import Tool, failure, success
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,7 +183,7 @@ def _finished_result(jobs: Jobs, job: CommandJob, context: ToolContext) -> dict[
 
 def _show(context: ToolContext, piece: str) -> None:
     """What a front end does with output must not end a command."""
-    attempt(Step("show output", lambda: context.show(piece)))
+    attempt("show output", lambda: context.show(piece))
 
 
 def _process(jobs: Jobs, arguments: JsonObject, context: ToolContext) -> str:

@@ -16,7 +16,7 @@ from hermes_agent.mcp.config import (
 )
 from hermes_agent.project.files import FileKind
 from hermes_agent.project.trust import assess_project
-from hermes_conversation.agent_factory import environment_without_secrets
+from hermes_conversation.command_environment import environment_without_secrets
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.json_values import list_in, text_in

@@ -50,12 +50,22 @@ def parse(text: str, path: Path) -> dict[str, object]:
 
 def load(path: Path) -> dict[str, object]:
     """The sections of a file; it is parsed again only after a change."""
+    return copy.deepcopy(_current(path))
+
+
+def has(path: Path, section: str, key: str = "") -> bool:
+    """Whether a file has a section, or a key in it; True for a section that is no block."""
+    block = _current(path).get(section)
+    return key in block if key and isinstance(block, dict) else block is not None
+
+
+def _current(path: Path) -> dict[str, object]:
     try:
         status = path.stat()
     except OSError:
         text = read_text(path)  # raises if the file exists and cannot be read
         return {} if text is None else parse(text, path)
-    return copy.deepcopy(_load(path, status.st_mtime_ns, status.st_size, status.st_ino))
+    return _load(path, status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 @functools.lru_cache(maxsize=8)

@@ -24,7 +24,7 @@ from hermes_achievements.scan.survey import SurveyRequest, survey, survey_in_sub
 from hermes_conversation import achievements
 from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.time_zones import find_zone
 from hermes_state.ledger.factory import open_ledger
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from hermes_achievements.scan.survey import SurveyReport
     from hermes_achievements.service import HistorySource
     from hermes_dashboard.models.session_query import SessionQuery
-    from hermes_state import SessionDB
     from hermes_state.ledger.file import LedgerFile
     from hermes_state.ledger.shared import SharedLedger
     from hermes_state.sessions.totals import ModelNumbers, SessionNumbers
+    from hermes_state.store import SessionDB
 
     AnyLedger = LedgerFile | SharedLedger
 
@@ -156,11 +156,9 @@ class Analysis:
         return min(max(CHECK_SECONDS, PAUSE_FACTOR * self._refresh_seconds), MAX_CHECK_SECONDS)
 
     def _run_refresh(self, version: int) -> None:
-        failure = attempt(
-            Step("read the history for analytics", lambda: self._try_refresh(version))
-        )
-        if failure is not None:
-            self._fail(failure.error)
+        result = attempt("read the history for analytics", lambda: self._try_refresh(version))
+        if isinstance(result, Failure):
+            self._fail(result.error)
         self._refresh_seconds = time.monotonic() - self._checked_at
         self._idle.set()
 

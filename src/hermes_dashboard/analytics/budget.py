@@ -6,7 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_dashboard.analytics.charts import Span, Sums
 
 if TYPE_CHECKING:
@@ -40,6 +40,6 @@ def month_budget(data: AnalyticsData) -> MonthBudget | None:
 
 def budget_limit() -> float:
     """The budget in the settings; 0 without one."""
-    if not may_be_set(SETTING):
+    if not is_set(SETTING):
         return 0.0
     return ConfigFile.of_home().settings().get_float(SETTING)

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from hermes_core.config.version import config_version
 from hermes_core.errors import PluginError
-from hermes_core.isolate import Failure, Step, attempt, attempt_async
+from hermes_core.isolate import Failure, attempt, attempt_async
 from hermes_dashboard import errors
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
 from hermes_dashboard.errors import PlainJson
@@ -194,11 +194,10 @@ class PluginApis:
 
 
 def _load(tab: Tab) -> LoadedApi:
-    apps: list[ASGIApp] = []
-    failure = attempt(Step(f"load the API of {tab.name}", lambda: apps.append(_build_app(tab))))
-    if failure is None:
-        return LoadedApi(apps[0])
-    return LoadedApi(None, f"{type(failure.error).__name__}: {failure.error}")
+    app = attempt(f"load the API of {tab.name}", lambda: _build_app(tab))
+    if isinstance(app, Failure):
+        return LoadedApi(None, f"{type(app.error).__name__}: {app.error}")
+    return LoadedApi(app)
 
 
 def _build_app(tab: Tab) -> ASGIApp:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_dashboard.context import DashboardContext
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 CHANGE_PROBLEMS = problems(400, 404, 409, 503)
 
@@ -50,7 +50,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     def trash_session(session_id: Identifier) -> Trashed:
         """Move a conversation to the trash, with the tasks delegated from it."""
         resolved = resolve_untrashed(db, session_id)
-        db.delete_session(resolved)
+        db.trash.delete_session(resolved)
         return Trashed(trashed=db.pages.family_in_trash(resolved))
 
     @routes.post(
@@ -89,15 +89,15 @@ def resolve_untrashed(db: SessionDB, name: str) -> str:
 def apply_change(db: SessionDB, session_id: str, change: SessionChange) -> None:
     """Apply all fields of *change*; those that can be rejected come first."""
     if change.has_field("title"):
-        db.set_session_title(session_id, change.title)
+        db.titles.set_session_title(session_id, change.title)
     if change.tags is not None:
         db.tags.replace(session_id, change.tags)
     if change.pinned is not None:
-        db.set_session_pinned(session_id, change.pinned)
+        db.sessions.set_session_pinned(session_id, change.pinned)
     if change.archived is not None:
-        db.set_session_archived(session_id, change.archived)
+        db.sessions.set_session_archived(session_id, change.archived)
     if change.is_read:
-        db.mark_session_read(session_id)
+        db.sessions.mark_session_read(session_id)
 
 
 def apply_bulk_change(db: SessionDB, change: BulkChange) -> BulkReport:
@@ -145,11 +145,11 @@ def _action(db: SessionDB, change: BulkChange) -> Callable[[str], object]:
     if change.action in ("tag", "untag") and not tag.strip():
         raise UsageError("`tag` is missing.")
     actions: dict[str, Callable[[str], object]] = {
-        "pin": db.set_session_pinned,
-        "unpin": lambda session_id: db.set_session_pinned(session_id, False),
-        "archive": db.set_session_archived,
-        "unarchive": lambda session_id: db.set_session_archived(session_id, False),
-        "trash": db.delete_session,
+        "pin": db.sessions.set_session_pinned,
+        "unpin": lambda session_id: db.sessions.set_session_pinned(session_id, False),
+        "archive": db.sessions.set_session_archived,
+        "unarchive": lambda session_id: db.sessions.set_session_archived(session_id, False),
+        "trash": db.trash.delete_session,
         "restore": db.trash.restore,
         "tag": lambda session_id: db.tags.change(session_id, tag),
         "untag": lambda session_id: db.tags.change(session_id, tag, False),

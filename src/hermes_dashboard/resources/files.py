@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_dashboard.context import DashboardContext
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 Format = Literal["jsonl", "json", "markdown", "html"]
 MediaName = Annotated[str, Path(pattern=r"^[0-9a-f]{64}(\.[A-Za-z0-9]{1,10})?$")]
@@ -152,7 +152,7 @@ def _as_json(db: SessionDB, rows: list[str]) -> Iterator[bytes]:
     """A list of the rows with their messages; ASCII, so lone surrogates are escaped."""
     for number, row in enumerate(rows):
         yield b"[" if not number else b",\n"
-        yield json.dumps(db.export_session(row), default=str).encode("ascii")
+        yield json.dumps(db.exports.by_column(row), default=str).encode("ascii")
     yield b"]\n"
 
 

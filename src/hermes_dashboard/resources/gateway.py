@@ -26,10 +26,10 @@ from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext, GatewayAction
-    from hermes_state import SessionDB
     from hermes_state.delivery.outbox import StoredReply
     from hermes_state.delivery.pairings import AllowedUser, PendingPairing
     from hermes_state.delivery.rows import FailedMessage
+    from hermes_state.store import SessionDB
 
 MAX_CHATS: Final = 200
 MAX_ERRORS: Final = 50
@@ -64,7 +64,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             problems=list(state.problems),
             queue=queue_of(db),
             chats=[
-                Chat(**chat._asdict(), title=db.get_session_title(chat.session_id))
+                Chat(**chat._asdict(), title=db.titles.get_session_title(chat.session_id))
                 for chat in context.gateway.chats(MAX_CHATS)
             ],
             errors=[LoggedError(**error._asdict()) for error in context.gateway.errors(MAX_ERRORS)],

@@ -16,8 +16,8 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_core.hooks import HookSpec
     from hermes_dashboard.context import DashboardContext
-    from hermes_state import SessionDB
     from hermes_state.delivery.boundaries import BoundaryEvent
+    from hermes_state.store import SessionDB
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -39,7 +39,9 @@ def router(context: DashboardContext) -> ResourceRouter:
         """Session boundaries, newest first, and their delivery to plugins."""
         resolved = None if session_id is None else _resolve(db, session_id)
         rows = db.boundaries.recent(resolved, limit + 1, before=before)
-        items = [_boundary(row, db.get_session_title(row.session_id)) for row in rows[:limit]]
+        items = [
+            _boundary(row, db.titles.get_session_title(row.session_id)) for row in rows[:limit]
+        ]
         return Boundaries(items=items, has_more=len(rows) > limit)
 
     @routes.post(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 
 def router(context: DashboardContext) -> ResourceRouter:

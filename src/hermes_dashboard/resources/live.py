@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 from hermes_achievements.evaluation.record_storage import SNAPSHOT_FILE
 from hermes_core import __version__
 from hermes_core.errors import StoreError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_dashboard.auth.gate import wait_for_sign_out
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import ACHIEVEMENTS_FOLDER
@@ -114,8 +114,8 @@ class ChangeDetector:
 
     def begin(self) -> None:
         """Record the current state as the baseline."""
-        attempt(Step("poll the history", self._record_history))
-        attempt(Step("poll the gateway", self._gateway_changed))
+        attempt("poll the history", self._record_history)
+        attempt("poll the gateway", self._gateway_changed)
         self._statistics = self._analysis.state()
         self._achievements_changed()
 
@@ -126,15 +126,13 @@ class ChangeDetector:
     def poll(self, *, is_gateway_due: bool) -> list[LiveEvent]:
         """The events since the last poll; a poll that fails returns none."""
         events: list[LiveEvent] = []
-        attempt(Step("poll the history", lambda: events.extend(self._poll_history())))
+        attempt("poll the history", lambda: events.extend(self._poll_history()))
         events += self._poll_statistics()
         if is_gateway_due:
             events += [LiveEvent("achievements", {})] * self._achievements_changed()
             attempt(
-                Step(
-                    "poll the gateway",
-                    lambda: events.extend([LiveEvent("gateway", {})] * self._gateway_changed()),
-                )
+                "poll the gateway",
+                lambda: events.extend([LiveEvent("gateway", {})] * self._gateway_changed()),
             )
         return events
 

@@ -29,7 +29,7 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_dashboard.context import DashboardContext
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 RECENT_SESSIONS: Final = 8
 WEEK_DAYS: Final = 14

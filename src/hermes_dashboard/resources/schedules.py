@@ -31,8 +31,8 @@ from hermes_state.schedules.rows import JobTotals
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
-    from hermes_state import SessionDB
     from hermes_state.schedules.rows import Occurrence, ScheduledJob
+    from hermes_state.store import SessionDB
 
 
 def router(context: DashboardContext) -> ResourceRouter:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Query
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 from hermes_dashboard.models.session_query import SearchQuery  # noqa: TC001 - FastAPI reads it
 from hermes_dashboard.models.sessions import (
     ConversationHitsView,
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hermes_dashboard.context import DashboardContext
-    from hermes_state import SessionDB
     from hermes_state.search.groups import ConversationHits
     from hermes_state.search.hits import FoundMessage
+    from hermes_state.store import SessionDB
 
 UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
 FILL_SECONDS: Final = 0.1
@@ -57,7 +57,7 @@ class SearchIndexUpdater:
             if self._is_closed.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(
-                target=lambda: attempt(Step("fill the search index", self._update)),
+                target=lambda: attempt("fill the search index", self._update),
                 name="hermes-search-filling",
                 daemon=True,
             )
@@ -192,7 +192,7 @@ def _groups(db: SessionDB, groups: list[ConversationHits]) -> list[ConversationH
 
 def _shown(db: SessionDB, hits: list[FoundMessage]) -> list[SearchHit]:
     sessions = {hit.session_id for hit in hits}
-    titles = {session: db.get_session_title(session) for session in sessions}
+    titles = {session: db.titles.get_session_title(session) for session in sessions}
     return [
         SearchHit(
             session_id=hit.session_id,

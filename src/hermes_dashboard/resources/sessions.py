@@ -26,8 +26,8 @@ from hermes_state.sessions.sort_values import TOOL_ERRORS
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
-    from hermes_state import SessionDB
     from hermes_state.sessions.records import PagedSession
+    from hermes_state.store import SessionDB
 
 
 def router(context: DashboardContext) -> ResourceRouter:

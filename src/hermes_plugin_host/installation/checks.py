@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core.errors import PluginError
 from hermes_core.hooks import HOOKS
+from hermes_plugin_host.importer import libraries_folder
 from hermes_plugin_host.installation import libraries
 from hermes_plugin_host.installation.installer import installed_hash
 from hermes_plugin_host.installation.records import find_record
@@ -27,7 +28,7 @@ class PluginReport(NamedTuple):
 
 def _requirement_problems(key: str, requirements: Iterable[str]) -> list[str]:
     """What is wrong with the packages of a plugin; those of Hermes may be newer by now."""
-    folder = libraries.libraries_folder(key)
+    folder = libraries_folder(key)
     if not folder.is_dir():
         missing = ", ".join(requirements)
         return [f"its requirements are missing: {missing}"] if missing else []

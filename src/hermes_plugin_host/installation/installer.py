@@ -15,6 +15,7 @@ from hermes_core import paths
 from hermes_core.atomic_files import folder_locked
 from hermes_core.errors import FetchError, HermesError, PluginError, UsageError
 from hermes_plugin_host.discovery import ENTRY_POINT_GROUP
+from hermes_plugin_host.importer import libraries_folder
 from hermes_plugin_host.installation import libraries, records, sources
 from hermes_plugin_host.installation.permissions import Permissions, read_permissions
 from hermes_plugin_host.installation.records import InstalledPlugin, tree_sha256
@@ -56,7 +57,7 @@ class StagedPlugin(NamedTuple):
 
     def install(self) -> Path:
         """Replace the plugin with this key by this one; the folder."""
-        target, shelf = paths.plugins_path() / self.key, libraries.libraries_folder(self.key)
+        target, shelf = paths.plugins_path() / self.key, libraries_folder(self.key)
         paths.private_folder(shelf.parent)
         with folder_locked(paths.private_folder(target.parent)):
             _replace(target, self.folder)
@@ -122,7 +123,7 @@ def _hash(folder: Path, shelf: Path) -> str:
 
 def installed_hash(key: str) -> str:
     """The hash of an installed plugin as it is now."""
-    return _hash(paths.plugins_path() / key, libraries.libraries_folder(key))
+    return _hash(paths.plugins_path() / key, libraries_folder(key))
 
 
 def _fetch(source: PluginSource, folder: Path, shelf: Path, key: str) -> str:
@@ -189,5 +190,5 @@ def remove_plugin(key: str) -> None:
         raise UsageError(f"{key} is not in {paths.plugins_path()}.")
     with folder_locked(target.parent):
         shutil.rmtree(target)
-        shutil.rmtree(libraries.libraries_folder(key), ignore_errors=True)
+        shutil.rmtree(libraries_folder(key), ignore_errors=True)
         records.forget_record(key)

@@ -7,7 +7,6 @@ refused when the plugin is installed.
 
 from __future__ import annotations
 
-import importlib
 import re
 import shutil
 import subprocess
@@ -20,27 +19,14 @@ from typing import TYPE_CHECKING, Final
 from hermes_core import paths
 from hermes_core.errors import FetchError
 from hermes_core.package_installer import installers
+from hermes_plugin_host.importer import LIBRARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LIBRARIES: Final = ".libraries"
 REQUIREMENTS_FILE: Final = "requirements.txt"
 SHOWN_OUTPUT_LINES: Final = 6
 INSTALL_SECONDS: Final = 900
-
-
-def libraries_folder(key: str) -> Path:
-    """The folder with the packages of a plugin."""
-    return paths.plugins_path() / LIBRARIES / key
-
-
-def add_to_import_path(key: str) -> None:
-    """Make the packages of a plugin importable, after those of Hermes."""
-    folder = libraries_folder(key)
-    if folder.is_dir() and str(folder) not in sys.path:
-        sys.path.append(str(folder))
-        importlib.invalidate_caches()
 
 
 def read_requirements(folder: Path, declared: tuple[str, ...]) -> list[str]:

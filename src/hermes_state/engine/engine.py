@@ -6,6 +6,7 @@ only one writer.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core.errors import StoreError, StoreUnreachableError
-from hermes_core.log import get_logger
 from hermes_state.engine import process_identity
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.process_identity import ProcessIdentity
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 HEARTBEATS_PER_TIMEOUT: Final = 4
 REFUSED_SECONDS: Final = 1.0  # until a deferred write is repeated

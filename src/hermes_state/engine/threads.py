@@ -20,7 +20,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ class TimerThread:
             self._serve()
             has_new = self._take_new(tasks)
             if tasks and (self.is_stopping or tasks[0][0] <= time.monotonic()):
-                attempt(Step("a timed task of the store", heapq.heappop(tasks)[2]))
+                attempt("a timed task of the store", heapq.heappop(tasks)[2])
             elif self.is_stopping and not tasks and not self._new and self._calls.empty():
                 break
             else:

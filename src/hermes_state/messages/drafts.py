@@ -9,13 +9,13 @@ those that come later are dropped.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_core.errors import LeaseLostError, StoreError
 from hermes_core.ids import uid_bytes
-from hermes_core.log import get_logger
 from hermes_state.engine import process_identity
 from hermes_state.engine.threads import run_off_main_thread
 from hermes_state.messages import append
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.process_identity import ProcessIdentity
     from hermes_state.engine.transaction import Tx
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 1.0
 CONTENT: Final = "content"

@@ -10,6 +10,7 @@ from hermes_core.messages import Message, preview
 from hermes_state.delivery import leases
 from hermes_state.engine.database import DriverError
 from hermes_state.messages import append, copies, drafts, history_version
+from hermes_state.messages import rows as message_rows
 from hermes_state.messages.rows import (
     MessageRow,
     NewMessage,
@@ -19,7 +20,7 @@ from hermes_state.messages.rows import (
     to_messages,
 )
 from hermes_state.repository import Repository
-from hermes_state.sessions import lineage
+from hermes_state.sessions import lineage, records
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
@@ -459,6 +460,14 @@ class ExportRepository(Repository):
             return None
         messages = list(self._messages.iter_messages(session_id, include_inactive))
         return ExportedSession(session, messages)
+
+    def by_column(self, session_id: str) -> dict[str, object] | None:
+        """All columns of a session, and `messages` with all of theirs."""
+        columns, export = self.engine.columns, self.session(session_id)
+        if export is None:
+            return None
+        messages = [message_rows.by_column(columns, message) for message in export.messages]
+        return {**records.by_column(columns, export.session), "messages": messages}
 
     def conversation(self, session_id: str) -> list[ExportedSession]:
         """Every row of the conversation that a session belongs to, oldest first."""

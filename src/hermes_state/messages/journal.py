@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -17,7 +18,6 @@ from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import NotSavedError
 from hermes_core.ids import MessageIds
-from hermes_core.log import get_logger
 from hermes_state.engine.threads import run_off_main_thread
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         words: str
 
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 SELECT_END = "SELECT ended_at, end_reason FROM sessions WHERE id = ?"
 SESSION_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"

@@ -273,6 +273,12 @@ def other_columns(columns: Columns) -> tuple[str, ...]:
     return tuple(name for name in columns.messages if name not in MessageRow._fields)
 
 
+def by_column(columns: Columns, message: MessageRow) -> dict[str, object]:
+    """All columns of a message."""
+    names = (*COLUMNS, *other_columns(columns))
+    return dict(zip(names, message[:-1] + message.others, strict=True))
+
+
 def select_list(columns: Columns) -> str:
     """All columns of a message: those of `MessageRow`, then the file's further ones."""
     return ", ".join((*COLUMNS, *other_columns(columns)))

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import math
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_core.log import get_logger
 from hermes_state.engine.database import DriverError
 from hermes_state.search.candidates import (
     CHUNK_IDS,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.query import Term
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 SLICE_MESSAGES: Final = 200
 GRAM_CHARACTERS: Final = 3

@@ -167,6 +167,12 @@ def other_columns(columns: "Columns") -> tuple[str, ...]:
     return tuple(name for name in columns.sessions if name not in SessionRow._fields)
 
 
+def by_column(columns: "Columns", session: SessionRow) -> dict[str, object]:
+    """All columns of a session."""
+    names = (*COLUMNS, *other_columns(columns))
+    return dict(zip(names, session[:-1] + session.others, strict=True))
+
+
 def listed_columns(columns: "Columns") -> str:
     """The columns of `sessions s` in a list: without the system prompt."""
     return _select(columns, "NULL")

@@ -6,12 +6,12 @@ slice; the next opening of the store continues.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import StoreError
-from hermes_core.log import get_logger
 from hermes_state.engine.sqlite import migrator
 from hermes_state.engine.threads import SLICE_SECONDS
 from hermes_state.sessions import index
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Tx
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 SLICE_SESSIONS: Final = 500
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
-from hermes_core.log import get_logger
 from hermes_state.delivery import boundaries, inbox, leases, outbox
 from hermes_state.engine import process_identity
 from hermes_state.messages import drafts
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.process_identity import ProcessIdentity
     from hermes_state.engine.transaction import Tx
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 LAST_ACTIVITY = """
     SELECT coalesce(i.last_activity, s.started_at) FROM sessions s

@@ -18,8 +18,8 @@ from tui_gateway.handlers.environment import as_rpc
 from tui_gateway.protocol import ConversationSummary, fields_of
 
 if TYPE_CHECKING:
-    from hermes_state import SessionDB
     from hermes_state.sessions.records import ListedSession
+    from hermes_state.store import SessionDB
     from tui_gateway.dispatcher import Dispatcher
     from tui_gateway.frames import RpcParams
     from tui_gateway.protocol import OpenedState
@@ -54,7 +54,7 @@ def resolve_stored(peer: Dispatcher, text: str) -> str:
     if peer.hub.live_of(text) is not None:
         return text
     try:
-        return str(peer.hub.db.resolve_resume_session_id(peer.hub.db.lookup.resolve(text)))
+        return str(peer.hub.db.titles.resolve_resume_session_id(peer.hub.db.lookup.resolve(text)))
     except UsageError as error:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
 
@@ -138,7 +138,7 @@ def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> lis
     matches = {row.id: row for row in recent if needle in _name(row)}
     recent_by_id = {row.id: row for row in recent}
     for hit in db.search.find(search, limit=limit):
-        tip = db.get_compression_tip(hit.session_id)
+        tip = db.titles.get_compression_tip(hit.session_id)
         row = recent_by_id.get(tip) or (None if folder else db.lists.find(tip))
         if row is not None:
             matches.setdefault(tip, row)
@@ -191,4 +191,4 @@ def delete(peer: Dispatcher, params: RpcParams) -> object:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
     if peer.hub.live_of(resolved) is not None:
         raise RpcError(LIVE_SESSION, "this conversation is open; close it first")
-    return {"deleted": peer.hub.db.delete_session(resolved)}
+    return {"deleted": peer.hub.db.trash.delete_session(resolved)}

@@ -27,7 +27,7 @@ from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
 from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError, PlatformDownError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,9 +99,9 @@ class DiscordClient(discord.Client):
         self.session_opened = asyncio.Event()
 
     def _parse(self, name: str, parse: Callable[[Any], object], data: Any) -> None:
-        failure = attempt(Step(f"read {name} of Discord", lambda: parse(data)))
-        if failure is not None:
-            self.handler.event_failed(name, data, failure.error)
+        result = attempt(f"read {name} of Discord", lambda: parse(data))
+        if isinstance(result, Failure):
+            self.handler.event_failed(name, data, result.error)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
         """Wait before another session is opened."""

@@ -26,7 +26,7 @@ from gateway.platforms.slack import messages, results
 from gateway.platforms.slack.interactions import interaction_in, read_interaction
 from gateway.platforms.slack.messages import SlackMessage
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_core.json_values import list_in, without_lone_surrogates
 
 if TYPE_CHECKING:
@@ -264,13 +264,11 @@ class SlackListener:
 
         An envelope that cannot be read is set aside: Slack would send it again.
         """
-        queued: list[bool] = []
-        step = Step("read a Slack envelope", lambda: queued.append(self._take(envelope)))
-        failure = attempt(step)
-        if failure is not None:
-            self._enqueue("", functools.partial(self._set_aside, envelope, failure.error))
+        is_queued = attempt("read a Slack envelope", lambda: self._take(envelope))
+        if isinstance(is_queued, Failure):
+            self._enqueue("", functools.partial(self._set_aside, envelope, is_queued.error))
             return False
-        return queued[0]
+        return is_queued
 
     async def _set_aside(self, envelope: Envelope, error: Exception) -> None:
         name = str(envelope["envelope_id"])

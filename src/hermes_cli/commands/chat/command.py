@@ -24,7 +24,7 @@ from hermes_conversation.prompt_commands import expand_prompt
 from hermes_conversation.purge_hook import keep_facts
 from hermes_conversation.slash_commands import BUILT_IN_NAMES, project_folder
 from hermes_core.errors import UsageError
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse

@@ -276,7 +276,7 @@ def report_new_achievements(out: CommandOutput) -> None:
     is_first = achievements.service().current() is None
     if is_first:
         with history.open_for_reading() as db:
-            if db.session_count() > MAX_FIRST_SCAN_SESSIONS:
+            if db.lists.session_count() > MAX_FIRST_SCAN_SESSIONS:
                 return  # the first scan would take too long
     with open_report(out) as report:
         if report.news["count"]:

@@ -97,7 +97,7 @@ def _connector(
             return daemon.connect_to_daemon
         out.note("The running daemon is a different version; this conversation does not use it.")
     from hermes_conversation.purge_hook import keep_facts  # noqa: PLC0415 - not for clients
-    from hermes_state import SessionDB  # noqa: PLC0415 - a client of the daemon needs no store
+    from hermes_state.store import SessionDB  # noqa: PLC0415 - a client of the daemon needs no store
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
     return lambda on_event: client.connect_in_process(

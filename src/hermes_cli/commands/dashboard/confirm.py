@@ -20,7 +20,7 @@ from hermes_core.requested_changes import RequestedRole, RequestedRoute, Request
 from hermes_core.roles import Role
 from hermes_core.schedules.requested_job import RequestedJob
 from hermes_plugin_host import activation
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse

@@ -70,7 +70,7 @@ def _fill(folder: Path, out: CommandOutput) -> None:
         return
     from hermes_cli.commands.dashboard.demo_data import generator  # noqa: PLC0415 - most demos are there
     from hermes_core.clock import ManualClock  # noqa: PLC0415 - as above
-    from hermes_state import SessionDB  # noqa: PLC0415 - as above
+    from hermes_state.store import SessionDB  # noqa: PLC0415 - as above
 
     _stop_daemon(folder)
     partial = folder / "half"

@@ -19,7 +19,7 @@ from hermes_dashboard.context import GatewayPerson, PlatformFacts, PlatformTest
 if TYPE_CHECKING:
     from gateway.platforms.registry import PlatformEntry
     from hermes_dashboard.context import GatewayAction
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 IS_CHANGING: Final = "The gateway is being started or stopped. Try again when that is done."
 

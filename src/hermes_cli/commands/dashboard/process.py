@@ -51,7 +51,7 @@ from hermes_dashboard.context import (
 )
 from hermes_dashboard.plugins import tabs
 from hermes_dashboard.server import Certificate
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse

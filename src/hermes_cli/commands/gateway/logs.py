@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_core.log_file import LogEntry
-    from hermes_state import SessionDB
     from hermes_state.delivery.outbox import StoredReply
     from hermes_state.delivery.rows import IncomingMessage
+    from hermes_state.store import SessionDB
 
 POLL_SECONDS: Final = 0.5
 
@@ -255,6 +255,6 @@ def channels(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def handoff(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Request the hand-off of a conversation to a chat."""
     with history.open_for_writing() as db:
-        session_id = db.resolve_resume_session_id(db.lookup.resolve(arguments.session))
+        session_id = db.titles.resolve_resume_session_id(db.lookup.resolve(arguments.session))
         out.text(f"{session_id}: {hand_off(db, session_id, arguments.platform.lower())}")
     return 0

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gateway.platforms.matrix.encryption.key_status import KeyStatus
     from gateway.platforms.matrix.encryption.record_types import VerificationRecord
     from hermes_cli.output import CommandOutput
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 MEMORY_PREFIX: Final = "platform:matrix:"
 TOKEN_SETTING: Final = "keys.matrix"  # noqa: S105 - the name of a setting
@@ -92,7 +92,7 @@ def verify(arguments: argparse.Namespace, out: CommandOutput) -> int:
             "Does your app show the same emoji?", out, is_confirmed=arguments.yes
         )
         answer = {"transaction_id": current["transaction_id"], "is_same": is_same}
-        db.set_meta(MEMORY_PREFIX + ANSWER_NAME + account, json.dumps(answer))
+        db.meta.set_meta(MEMORY_PREFIX + ANSWER_NAME + account, json.dumps(answer))
         return _await_result(db, account, current, out, is_same=is_same)
 
 
@@ -210,14 +210,14 @@ def _records(db: SessionDB) -> AdapterRecords:
 
 
 def _account(db: SessionDB) -> str:
-    account = db.get_meta(MEMORY_PREFIX + ACCOUNT_NAME)
+    account = db.meta.get_meta(MEMORY_PREFIX + ACCOUNT_NAME)
     if not account:
         raise UsageError(NO_ACCOUNT)
     return str(account)
 
 
 def _verification(db: SessionDB, account: str) -> VerificationRecord:
-    stored = db.get_meta(MEMORY_PREFIX + VERIFICATION_NAME + account)
+    stored = db.meta.get_meta(MEMORY_PREFIX + VERIFICATION_NAME + account)
     result: VerificationRecord = json.loads(stored or "{}")
     return result
 

@@ -11,7 +11,7 @@ from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.roles import Role
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse

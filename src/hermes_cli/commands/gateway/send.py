@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_state import SessionDB
     from hermes_state.delivery.outbox import StoredReply
+    from hermes_state.store import SessionDB
 
 DELIVERY_WAIT_SECONDS: Final = 30.0
 EXAMPLES: Final = """\

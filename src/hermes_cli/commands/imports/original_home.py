@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.routing.moved_routes import plan_routes
 from hermes_cli.commands.schedules import original
 from hermes_cli.output import TableColumn, confirm
-from hermes_conversation.original_home.access import plan_access
-from hermes_conversation.original_home.files import plan_memories, plan_skills
-from hermes_conversation.original_home.home import OriginalHome, find_home
-from hermes_conversation.original_home.items import (
+from hermes_compat.original_home.access import plan_access
+from hermes_compat.original_home.files import plan_memories, plan_skills
+from hermes_compat.original_home.home import OriginalHome, find_home
+from hermes_compat.original_home.items import (
     ItemState,
     MoveContext,
     MoveItem,
@@ -22,21 +21,22 @@ from hermes_conversation.original_home.items import (
     carry_out,
     plan,
 )
-from hermes_conversation.original_home.model import plan_fallbacks, plan_model
-from hermes_conversation.original_home.records import (
+from hermes_compat.original_home.model import plan_fallbacks, plan_model
+from hermes_compat.original_home.records import (
     HistoryMover,
     plan_achievements,
     plan_others,
     plan_profiles,
 )
-from hermes_conversation.original_home.secrets import plan_secrets
-from hermes_conversation.original_home.settings import HOOK_KIND, plan_settings
+from hermes_compat.original_home.routes import plan_routes
+from hermes_compat.original_home.secrets import plan_secrets
+from hermes_compat.original_home.settings import HOOK_KIND, plan_settings
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import StoreUnavailableError, StoreUnreachableError, UsageError
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
-    from hermes_conversation.original_home.items import Mover
+    from hermes_compat.original_home.items import Mover
     from hermes_import.importer import Progress
 
 PATIENCE_SECONDS: Final = 1.0

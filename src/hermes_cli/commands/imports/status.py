@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import may_be_set
+from hermes_core.config.presence import is_set
 from hermes_core.errors import ConfigError
 from hermes_import.follower_status import FollowerStatus, read_status
 
@@ -50,7 +50,7 @@ class FollowState(NamedTuple):
 def follow_state() -> FollowState:
     """The state of following on this machine."""
     is_enabled = False
-    if may_be_set("import.follow"):
+    if is_set("import.follow"):
         try:
             is_enabled = ConfigFile.of_home().settings().get_bool("import.follow")
         except ConfigError:

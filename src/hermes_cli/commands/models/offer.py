@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.local import built_in
 from hermes_agent.providers.selection import environment_model
 from hermes_cli.output import ask, confirm
+from hermes_compat.original_home.home import offered_home
 from hermes_conversation import agent_factory
-from hermes_conversation.original_home.home import offered_home
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import FetchError, NoModelError
 
 if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
-    from hermes_conversation.original_home.home import OriginalHome
+    from hermes_compat.original_home.home import OriginalHome
     from hermes_core.config.file import Settings
 
 ORIGINAL_FOUND: Final = (

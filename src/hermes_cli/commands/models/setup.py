@@ -12,7 +12,7 @@ from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.presets import PRESETS
 from hermes_agent.providers.selection import ModelChoice
 from hermes_cli.commands.models import command, offer
-from hermes_conversation.original_home.home import offered_home
+from hermes_compat.original_home.home import offered_home
 from hermes_core.command_name import command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError

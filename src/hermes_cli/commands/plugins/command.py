@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import hermes_plugin_host
-from hermes_cli.commands.plugins import installation
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_plugin_host import activation
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
+    from hermes_cli.parser import Run
     from hermes_plugin_host.manager import Plugin
 
 EXAMPLES = """\
@@ -47,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_json_option(listing)
     for name, purpose, run in (
-        ("enable", "enable a plugin", enable),
+        ("enable", "enable a plugin", _of("installation", "enable")),
         ("disable", "disable a plugin", disable),
         ("info", "show the details of a plugin", info),
     ):
@@ -62,7 +63,63 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "name", metavar="NAME", help="plugin, as shown by `hermes plugins list`"
         )
         add_json_option(action)
-    installation.configure(actions)
+    _configure_installation(actions)
+
+
+def _configure_installation(actions: Any) -> None:
+    install_parser = add_command(
+        actions,
+        "install",
+        "install a plugin from a folder, a git URL or a package index",
+        examples="examples:\n  hermes plugins install ./dice\n"
+        "  hermes plugins install https://example.org/dice.git#v2\n"
+        "  hermes plugins install hermes-dice --yes\n",
+        run=_of("installation", "install"),
+    )
+    install_parser.add_argument(
+        "source", metavar="PATH|GIT-URL|NAME", help="folder, git URL (#BRANCH) or package name"
+    )
+    install_parser.add_argument(
+        "--no-enable", action="store_true", help="install the plugin without enabling it"
+    )
+    update_parser = add_command(
+        actions,
+        "update",
+        "install the current version of a plugin from where it came from",
+        examples="examples:\n  hermes plugins update dice\n",
+        run=_of("installation", "update"),
+    )
+    remove_parser = add_command(
+        actions,
+        "remove",
+        "disable a plugin and delete its files",
+        examples="examples:\n  hermes plugins remove dice\n",
+        run=_of("installation", "remove"),
+    )
+    for parser in (update_parser, remove_parser):
+        parser.add_argument("name", metavar="NAME", help="plugin in the folder of HERMES_HOME")
+    for parser in (install_parser, update_parser, remove_parser):
+        parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
+        add_json_option(parser)
+    doctor_parser = add_command(
+        actions,
+        "doctor",
+        "check plugins: loading, changed files, requirements",
+        examples="examples:\n  hermes plugins doctor\n  hermes plugins doctor dice --json\n",
+        run=_of("doctor", "doctor"),
+    )
+    doctor_parser.add_argument("name", metavar="NAME", nargs="?", help="plugin (default: all)")
+    add_json_option(doctor_parser)
+
+
+def _of(module: str, name: str) -> Run:
+    """A function of a module beside this one, which is imported to run it."""
+
+    def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+        found = import_module(f"hermes_cli.commands.plugins.{module}")
+        return int(getattr(found, name)(arguments, out))
+
+    return run
 
 
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -105,19 +162,6 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
         "platforms": [platform.name for platform in plugin.registered.platforms],
         "load_seconds": round(plugin.seconds, 4),
     }
-
-
-def enable(arguments: argparse.Namespace, out: CommandOutput) -> int:
-    """Enable a plugin and print whether it loads."""
-    activation.find_plugin(arguments.name)
-    plugin = installation.enable_plugin(arguments.name)
-    if arguments.json:
-        out.json(as_dict(plugin))
-    elif plugin.status == "loaded":
-        out.text(f"Enabled {plugin.key}.")
-    else:
-        out.text(f"Enabled {plugin.key}, but it failed to load: {plugin.detail}")
-    return 0 if plugin.status == "loaded" else 1
 
 
 def disable(arguments: argparse.Namespace, out: CommandOutput) -> int:

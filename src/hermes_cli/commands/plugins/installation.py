@@ -1,78 +1,27 @@
-"""`hermes plugins install`, `update`, `remove` and `doctor`."""
+"""`hermes plugins install`, `update`, `remove` and `enable`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hermes_plugin_host
 from hermes_cli import history
+from hermes_cli.commands.plugins.command import as_dict
 from hermes_cli.output import confirm
-from hermes_cli.parser import COMMANDS, add_command, add_json_option
-from hermes_conversation.plugin_commands import provided_commands
-from hermes_conversation.slash_commands import BUILT_IN_NAMES
 from hermes_core.errors import UsageError
 from hermes_plugin_host import activation
-from hermes_plugin_host.installation import checks, installer
+from hermes_plugin_host.installation import installer
 from hermes_plugin_host.installation.records import find_record
 from hermes_plugin_host.installation.sources import PluginSource
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
-    from hermes_plugin_host.installation.checks import PluginReport
     from hermes_plugin_host.installation.installer import StagedPlugin
     from hermes_plugin_host.manager import Plugin
 
 NOT_CONFINED = "A plugin runs with all rights of Hermes. Enable only code that you trust."
-
-
-def configure(actions: Any) -> None:
-    """Add the actions."""
-    install_parser = add_command(
-        actions,
-        "install",
-        "install a plugin from a folder, a git URL or a package index",
-        examples="examples:\n  hermes plugins install ./dice\n"
-        "  hermes plugins install https://example.org/dice.git#v2\n"
-        "  hermes plugins install hermes-dice --yes\n",
-        run=install,
-    )
-    install_parser.add_argument(
-        "source", metavar="PATH|GIT-URL|NAME", help="folder, git URL (#BRANCH) or package name"
-    )
-    install_parser.add_argument(
-        "--no-enable", action="store_true", help="install the plugin without enabling it"
-    )
-    update_parser = add_command(
-        actions,
-        "update",
-        "install the current version of a plugin from where it came from",
-        examples="examples:\n  hermes plugins update dice\n",
-        run=update,
-    )
-    remove_parser = add_command(
-        actions,
-        "remove",
-        "disable a plugin and delete its files",
-        examples="examples:\n  hermes plugins remove dice\n",
-        run=remove,
-    )
-    for parser in (update_parser, remove_parser):
-        parser.add_argument("name", metavar="NAME", help="plugin in the folder of HERMES_HOME")
-    for parser in (install_parser, update_parser, remove_parser):
-        parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
-        add_json_option(parser)
-    doctor_parser = add_command(
-        actions,
-        "doctor",
-        "check plugins: loading, changed files, requirements",
-        examples="examples:\n  hermes plugins doctor\n  hermes plugins doctor dice --json\n",
-        run=doctor,
-    )
-    doctor_parser.add_argument("name", metavar="NAME", nargs="?", help="plugin (default: all)")
-    add_json_option(doctor_parser)
 
 
 def install(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -113,6 +62,19 @@ def _finish(
     else:
         out.text(f"Installed {plugin.key}, but it failed to load: {plugin.detail}")
     return 1 if is_enabled and plugin.status != "loaded" else 0
+
+
+def enable(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Enable a plugin and print whether it loads."""
+    activation.find_plugin(arguments.name)
+    plugin = enable_plugin(arguments.name)
+    if arguments.json:
+        out.json(as_dict(plugin))
+    elif plugin.status == "loaded":
+        out.text(f"Enabled {plugin.key}.")
+    else:
+        out.text(f"Enabled {plugin.key}, but it failed to load: {plugin.detail}")
+    return 0 if plugin.status == "loaded" else 1
 
 
 def enable_plugin(key: str) -> Plugin:
@@ -194,60 +156,3 @@ def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
     hermes_plugin_host.active.cache_clear()
     out.json({"name": key, "removed": True}) if arguments.json else out.text(f"Removed {key}.")
     return 0
-
-
-def doctor(arguments: argparse.Namespace, out: CommandOutput) -> int:
-    """Check all plugins, or one."""
-    found = hermes_plugin_host.active().plugins.values()
-    plugins = [activation.find_plugin(arguments.name)] if arguments.name else list(found)
-    reports = [_check(plugin) for plugin in plugins]
-    if arguments.json:
-        out.json([report._asdict() for report in reports])
-    else:
-        for report in reports:
-            _print_report(report, out)
-    return int(any(report.problems for report in reports))
-
-
-def _check(plugin: Plugin) -> PluginReport:
-    report = checks.check_plugin(plugin)
-    return report._replace(notes=[*report.notes, *unused_commands(plugin)])
-
-
-def _print_report(report: PluginReport, out: CommandOutput) -> None:
-    out.text(f"{report.key}: {report.status}", "red" if report.problems else "")
-    for text in (*report.problems, *report.notes):
-        out.text(f"  {text}")
-
-
-def unused_commands(plugin: Plugin) -> Iterator[str]:
-    """A line for each command that is not used, with the reason."""
-    provided = provided_commands(BUILT_IN_NAMES)
-    for command in plugin.registered.commands:
-        name = command.name.lower()
-        owner = provided[name].plugin if name in provided else ""
-        if owner != plugin.key:
-            yield _line(f"/{command.name}", owner, is_built_in=name in BUILT_IN_NAMES)
-    built_in = {command.name for command in COMMANDS}
-    for cli_command in plugin.registered.cli_commands:
-        name = cli_command.name
-        owner = "" if name in built_in or name.startswith("-") else _cli_owner(name)
-        if owner != plugin.key:
-            yield _line(f"hermes {name}", owner, is_built_in=name in built_in)
-
-
-def _cli_owner(name: str) -> str:
-    """The first plugin that has a command, which is the one that is called."""
-    plugins = hermes_plugin_host.active().plugins.values()
-    names = (
-        (each.key, command.name) for each in plugins for command in each.registered.cli_commands
-    )
-    return next((key for key, each in names if each == name), "")
-
-
-def _line(command: str, owner: str, *, is_built_in: bool) -> str:
-    if is_built_in:
-        return f"the command {command} is ignored: Hermes has a command with this name"
-    if owner:
-        return f"the command {command} is ignored: the plugin {owner} has a command with this name"
-    return f"the command {command} is ignored: invalid name"

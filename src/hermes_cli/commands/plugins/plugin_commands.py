@@ -9,7 +9,7 @@ import hermes_plugin_host
 from hermes_cli.parser import HelpFormatter
 from hermes_core.command_name import command_name
 from hermes_core.errors import HermesError, PluginError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,22 +41,20 @@ class PluginCommand(NamedTuple):
         if not callable(handler):  # e.g. a command with actions, and none was given
             parser.print_help()
             return 2
-        codes: list[object] = []
         try:
-            self._isolated(lambda: codes.append(handler(chosen)))
+            code = self._isolated(lambda: handler(chosen))
         except SystemExit as stop:
-            if isinstance(stop.code, str):
-                out.error(stop.code)
+            code = stop.code
+            if isinstance(code, str):
+                out.error(code)
                 return 1
-            codes.append(stop.code)
-        return codes[0] if isinstance(codes[0], int) else 0
+        return code if isinstance(code, int) else 0
 
-    def _isolated(self, call: Callable[[], object]) -> None:
-        what = f"plugin {self.plugin}, command {self.command.name}"
-        failure = attempt(Step(what, call))
-        if failure is None:
-            return
-        error = failure.error
+    def _isolated(self, call: Callable[[], object]) -> object:
+        result = attempt(f"plugin {self.plugin}, command {self.command.name}", call)
+        if not isinstance(result, Failure):
+            return result
+        error = result.error
         if isinstance(error, HermesError | BrokenPipeError):
             raise error
         raise PluginError(

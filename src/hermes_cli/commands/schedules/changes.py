@@ -16,8 +16,8 @@ from hermes_conversation.scheduled_jobs import JobRequest, local_requester
 from hermes_core.errors import UsageError
 from hermes_core.schedules.expressions import parse_schedule
 from hermes_core.schedules.rules import OnceRule, read_rule
-from hermes_state import SessionDB
 from hermes_state.schedules.rows import JobTotals
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse

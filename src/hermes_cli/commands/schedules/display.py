@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_core.json_values import JsonObject
-    from hermes_state import SessionDB
     from hermes_state.schedules.rows import Occurrence, ScheduledJob
+    from hermes_state.store import SessionDB
 
 JOB_COLUMNS: Final = (
     TableColumn("job", style="cyan", right=True),

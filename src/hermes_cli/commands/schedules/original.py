@@ -14,7 +14,7 @@ from hermes_conversation.scheduled_jobs import JobRequest, JobRequester, local_r
 from hermes_core import human_format
 from hermes_core.errors import StoreError, UsageError
 from hermes_core.paths import hermes_home
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists
 
 if TYPE_CHECKING:

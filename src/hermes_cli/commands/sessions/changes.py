@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_cli.parser import Run
-    from hermes_state import SessionDB
     from hermes_state.sessions.retention import PruneCandidate
+    from hermes_state.store import SessionDB
 
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - its only name
 
@@ -110,32 +110,36 @@ def rename(arguments: argparse.Namespace, out: CommandOutput) -> int:
         title = " ".join(arguments.title)
         if not title.strip():
             raise UsageError("A title needs at least one visible character.")
-        db.set_session_title(session_id, title)
+        db.titles.set_session_title(session_id, title)
         _report(out, arguments, "renamed", [session_id])
     return 0
 
 
 def pin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Pin."""
-    return _change_each(arguments, out, "pinned", lambda db, item: db.set_session_pinned(item))
+    return _change_each(
+        arguments, out, "pinned", lambda db, item: db.sessions.set_session_pinned(item)
+    )
 
 
 def unpin(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Unpin."""
     return _change_each(
-        arguments, out, "unpinned", lambda db, item: db.set_session_pinned(item, False)
+        arguments, out, "unpinned", lambda db, item: db.sessions.set_session_pinned(item, False)
     )
 
 
 def archive(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Archive."""
-    return _change_each(arguments, out, "archived", lambda db, item: db.set_session_archived(item))
+    return _change_each(
+        arguments, out, "archived", lambda db, item: db.sessions.set_session_archived(item)
+    )
 
 
 def unarchive(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Unarchive."""
     return _change_each(
-        arguments, out, "unarchived", lambda db, item: db.set_session_archived(item, False)
+        arguments, out, "unarchived", lambda db, item: db.sessions.set_session_archived(item, False)
     )
 
 
@@ -165,7 +169,7 @@ def delete(arguments: argparse.Namespace, out: CommandOutput) -> int:
             if arguments.purge:
                 db.trash.purge(session_id)
             else:
-                db.delete_session(session_id)
+                db.trash.delete_session(session_id)
         history.deliver_events(db)
         _report(out, arguments, "purged" if arguments.purge else "deleted", ids)
     return 0
@@ -245,7 +249,7 @@ def prune(arguments: argparse.Namespace, out: CommandOutput) -> int:
         for _row, reason in plan.spared:
             result[reason] = result.get(reason, 0) + 1
         if arguments.yes:
-            db.prune_sessions(arguments.older_than, arguments.source)
+            db.retention.prune_sessions(arguments.older_than, arguments.source)
             history.deliver_events(db)
         if arguments.json:
             ids = [row.session.id for row in plan.due]

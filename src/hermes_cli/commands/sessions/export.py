@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 STDOUT = "-"
 SUFFIXES = {".jsonl": "jsonl", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}

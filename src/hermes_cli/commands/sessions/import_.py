@@ -12,7 +12,7 @@ from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.errors import PortableFileError
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse
@@ -59,9 +59,9 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     from dataclasses import asdict  # noqa: PLC0415 - slow to load
 
     if _is_of_hermes_agent(arguments.file):
-        from hermes_cli.commands.imports import command  # noqa: PLC0415 - rarely needed
+        from hermes_cli.commands.imports import histories  # noqa: PLC0415 - rarely needed
 
-        return command.import_file(arguments.file, arguments, out)
+        return histories.import_file(arguments.file, arguments, out)
     with _opened(arguments.file) as file:
         name = "standard input" if arguments.file == STDIN else arguments.file
         report = _import(file, name, arguments, out)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_cli.output import CommandOutput
-    from hermes_state import SessionDB
     from hermes_state.search.hits import FoundMessage
+    from hermes_state.store import SessionDB
 
 EXAMPLES = """\
 examples:
@@ -91,7 +91,7 @@ def print_hits(db: SessionDB, hits: list[FoundMessage], out: CommandOutput) -> N
     for hit in hits:
         if hit.session_id != last:
             last = hit.session_id
-            title = db.get_session_title(last) or ""
+            title = db.titles.get_session_title(last) or ""
             out.styled((last, "cyan"), (f"  {hit.source}", "dim"), (f"  {title}", "bold"))
         out.styled(
             (f"  {human_format.local(hit.timestamp)}  {hit.role}  ", "dim"),

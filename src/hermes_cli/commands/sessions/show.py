@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_core.messages import Content, ToolCallDict
-    from hermes_state import SessionDB
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
 FOLD_LINES = 8
 FOLD_CHARACTERS = 1200
@@ -235,7 +235,7 @@ def print_heading(session: SessionRow, out: CommandOutput) -> None:
 def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the last messages; with --follow, new ones as they are stored."""
     with history.open_for_reading() as db:
-        session_id = db.get_compression_tip(db.lookup.resolve(arguments.id))
+        session_id = db.titles.get_compression_tip(db.lookup.resolve(arguments.id))
         messages = TranscriptReader(db, [session_id], inactive=False)
         last_id = 0
         ending: deque[MessageRow] = deque(maxlen=arguments.count)

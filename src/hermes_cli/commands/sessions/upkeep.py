@@ -69,10 +69,10 @@ def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
         history.finish_indexing(db, out, is_required=True)
         finish_indexing(db, out, is_required=True)
         out.progress("Removing leftovers…")
-        db.optimize_fts()
+        db.statistics.optimize_fts()
         forgotten = db.statistics.clean_up()
         out.progress("Compacting the database… (other programs have to wait)")
-        db.vacuum()
+        db.statistics.vacuum()
         out.progress("")
         after = db.statistics.stats().database_bytes
     if arguments.json:

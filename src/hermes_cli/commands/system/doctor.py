@@ -14,7 +14,7 @@ from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, StoreError, UsageError
 from hermes_core.paths import config_path, hermes_home, state_db_path
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists
 
 if TYPE_CHECKING:

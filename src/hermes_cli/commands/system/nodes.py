@@ -8,7 +8,7 @@ from hermes_cli import history
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists
 
 if TYPE_CHECKING:

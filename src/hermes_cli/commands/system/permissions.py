@@ -11,8 +11,8 @@ from hermes_cli.parser import add_command, add_json_option
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.paths import hermes_home, state_db_path
-from hermes_state import SessionDB
 from hermes_state.files import shared_files
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:

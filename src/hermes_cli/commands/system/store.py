@@ -13,7 +13,7 @@ from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.home_files import HOME_FILES, kept_here
 from hermes_core.paths import hermes_home
-from hermes_state import SessionDB
+from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists, history_place
 
 if TYPE_CHECKING:

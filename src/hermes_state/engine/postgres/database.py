@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 import time
 from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast
@@ -15,7 +16,6 @@ from hermes_core import paths
 from hermes_core.backoff import Backoff
 from hermes_core.clock import SystemClock
 from hermes_core.errors import ConfigError, StoreError, StoreUnavailableError
-from hermes_core.log import get_logger
 from hermes_state.engine.postgres import errors, schema
 from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
 from hermes_state.engine.postgres.errors import PostgresError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 OPEN_SECONDS: Final = 2.0  # a command that starts says soon that the server is not there
 CONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
 SIZE: Final = """

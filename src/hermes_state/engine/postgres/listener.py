@@ -6,21 +6,21 @@ receiver until its next check.
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
 import psycopg
 
 from hermes_core.backoff import Backoff
-from hermes_core.isolate import Step, attempt
-from hermes_core.log import get_logger
+from hermes_core.isolate import attempt
 from hermes_state.engine.postgres.connection import open_connection
 from hermes_state.engine.postgres.errors import PostgresError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 RECONNECT_BACKOFF: Final = Backoff(0.5, 30.0)
 CHECK_SECONDS: Final = 0.5  # how soon the thread notices that it has to stop
@@ -60,4 +60,4 @@ class Listener:
         while not self._is_stopping.is_set():
             for notification in connection.notifies(timeout=CHECK_SECONDS):
                 topic = notification.payload
-                attempt(Step("wake after a notification", lambda: self._on_wake(topic)))  # noqa: B023
+                attempt("wake after a notification", lambda: self._on_wake(topic))  # noqa: B023

@@ -11,6 +11,7 @@ number of a lost transaction again.)
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import random
 import threading
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from hermes_core.backoff import Backoff
 from hermes_core.errors import StoreError
-from hermes_core.log import get_logger
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.postgres.errors import PostgresError, translated
 from hermes_state.engine.postgres.transaction import PostgresTx
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 T = TypeVar("T")
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 SOON_SECONDS: Final = 0.25
 MAX_STOP_SECONDS: Final = 30.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core import paths
 from hermes_core.errors import StoreUnavailableError
-from hermes_core.log import get_logger
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.snapshot import HistorySnapshot
 from hermes_state.engine.sqlite import driver, errors, filesystem, foreign_search, migrator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 CACHE_KIB: Final = 16 * 1024
 REPLACED_VERSION: Final = -1

@@ -8,12 +8,12 @@ are removed, and their text is kept in a file beside the history.
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core import paths
-from hermes_core.log import get_logger
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import is_transient
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.database import DriverError
     from hermes_state.engine.transaction import Tx
 
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 DAMAGED_ENTRY: Final = r"malformed database schema \((\w*fts\w*)\)"
 DUPLICATES: Final = """

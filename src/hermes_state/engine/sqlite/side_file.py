@@ -7,11 +7,11 @@ used does not stop other work.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes_core import paths
-from hermes_core.log import get_logger
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 BUSY_SECONDS = 0.5
 SQLITE_SUFFIXES = ("", "-wal", "-shm")

@@ -17,6 +17,7 @@ during a write, can neither deadlock nor break a transaction.
 from __future__ import annotations
 
 import _thread
+import logging
 import os
 import threading
 import time
@@ -24,7 +25,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from hermes_core.errors import StoreError
-from hermes_core.log import get_logger
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite.errors import is_transient
 from hermes_state.engine.sqlite.foreign_search import drop_faulty_triggers
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 T = TypeVar("T")
-log = get_logger(__name__)
+log = logging.getLogger(__name__)
 
 MAX_GROUP_JOBS = 128
 MAX_STOP_SECONDS = 30.0

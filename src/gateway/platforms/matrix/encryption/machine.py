@@ -31,7 +31,7 @@ from gateway import config_values
 from gateway.platforms.matrix import results
 from gateway.platforms.matrix.encryption.cross_signing import KeyQuery
 from hermes_core.errors import PlatformDownError, PlatformError
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,13 +82,13 @@ class EncryptionMachine:
         new_keys: set[str] = set()
         for event in events:
             work = functools.partial(self._receive_event, event, new_keys)
-            attempt(Step(f"read {type(event).__name__}", work))
+            attempt(f"read {type(event).__name__}", work)
         count = batch.device_key_count.signed_curve25519
         if count is not None:
             self.olm.uploaded_key_count = count
         self.olm.add_changed_users(set(batch.device_list.changed) & self.olm.tracked_users)
         self.olm.tracked_users -= set(batch.device_list.left)
-        attempt(Step("read key requests", self.olm.collect_key_requests))
+        attempt("read key requests", self.olm.collect_key_requests)
         return new_keys
 
     def _receive_event(self, event: Any, new_keys: set[str]) -> None:
@@ -144,7 +144,7 @@ class EncryptionMachine:
         query = KeyQuery(await self._client.call("POST", "keys/query", {"device_keys": devices}))
         found = config_values.mapping(query.response.get("device_keys"))
         response = KeysQueryResponse({user: found.get(user) or {} for user in devices}, {})
-        attempt(Step("read device keys", functools.partial(self.olm.handle_response, response)))
+        attempt("read device keys", functools.partial(self.olm.handle_response, response))
         for user in devices:
             self._apply_cross_signing(query, user)
         return query
@@ -188,7 +188,7 @@ class EncryptionMachine:
         answer = await self._client.call("POST", "keys/claim", {"one_time_keys": wanted})
         keys = config_values.mapping(answer.get("one_time_keys"))
         response = KeysClaimResponse(keys, {})
-        attempt(Step("read one-time keys", functools.partial(self.olm.handle_response, response)))
+        attempt("read one-time keys", functools.partial(self.olm.handle_response, response))
 
     # Sending
 

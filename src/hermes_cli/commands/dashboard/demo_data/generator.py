@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
     from hermes_core.json_values import JsonValue
     from hermes_core.messages import Message, ToolCallDict
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
     Progress = Callable[[int, int], object]
 
@@ -178,7 +178,7 @@ class _Writer:
         source = dice.choice(self._topic.kinds)
         project = self._filling.values["project"]
         folder = f"/home/demo/{project}" if source in ("cli", "tui") else None
-        self._db.create_session(
+        self._db.sessions.create_session(
             session_id,
             source,
             model=model,
@@ -187,11 +187,11 @@ class _Writer:
             is_owned=False,
             system_prompt="You are Hermes, a personal agent. This conversation is invented.",
         )
-        self._db.append_messages_batch(session_id, list(self._messages(now)))
+        self._db.messages.append_messages_batch(session_id, list(self._messages(now)))
         self._shown.set(self._clock)
         self._name(session_id)
         read, written = dice.randint(4_000, 90_000), dice.randint(300, 6_000)
-        self._db.update_token_counts(
+        self._db.usage.update_token_counts(
             session_id,
             input_tokens=read,
             output_tokens=written,
@@ -199,12 +199,14 @@ class _Writer:
             api_call_count=1 + self._calls,
             estimated_cost_usd=round((read * read_price + written * write_price) * PER_TOKEN, 6),
         )
-        self._db.end_session(session_id, dice.choice(("cli_close", "tui_close", "new_session")))
+        self._db.sessions.end_session(
+            session_id, dice.choice(("cli_close", "tui_close", "new_session"))
+        )
 
     def _name(self, session_id: str) -> None:
         title = self._filling.text(self._topic.title)
-        self._db.set_session_title(
-            session_id, self._db.get_next_title_in_lineage(title), source="llm"
+        self._db.titles.set_session_title(
+            session_id, self._db.titles.get_next_title_in_lineage(title), source="llm"
         )
 
     def _messages(self, now: float) -> Iterator[Message]:
@@ -238,11 +240,11 @@ def _put_in_order(db: SessionDB, dice: random.Random) -> None:
     """Pin, tag, archive and branch some conversations."""
     rows = db.lists.sessions(limit=-1, order_by_last_active=True)
     for row in dice.sample(rows[:80], 4):
-        db.set_session_pinned(row.id)
+        db.sessions.set_session_pinned(row.id)
     for row in dice.sample(rows, 60):
         db.tags.replace(row.id, [dice.choice(TAGS)])
     for row in dice.sample(rows[150:], 25):
-        db.set_session_archived(row.id)
+        db.sessions.set_session_archived(row.id)
     for row in dice.sample(rows[150:], 6):
-        db.delete_session(row.id)
+        db.trash.delete_session(row.id)
     db.boundaries.skip_all()

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from hermes_core.command_name import with_command_name
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -134,8 +134,8 @@ class BackgroundWork:
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
         def isolated() -> None:
-            failure = attempt(Step(name, work))
-            if failure is not None:
-                self._report(WorkFailed(f"Cannot {name}: {failure.error}"))
+            result = attempt(name, work)
+            if isinstance(result, Failure):
+                self._report(WorkFailed(f"Cannot {name}: {result.error}"))
 
         self._app.run_worker(isolated, name=name, group=name, thread=True, exclusive=True)

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hermes_cli.filters import ListFilters
-    from hermes_state import SessionDB
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import ListedSession
+    from hermes_state.store import SessionDB
 
 
 FIRST_ROWS: Final = 200  # more than a screen shows; read before the first paint
@@ -73,7 +73,7 @@ class BrowserSessions:
         result: dict[str, MessageHit] = {}
         for hit in hits:
             # A conversation that continues in a new row is listed under its last row.
-            tip = self._db.get_compression_tip(hit.session_id)
+            tip = self._db.titles.get_compression_tip(hit.session_id)
             result.setdefault(tip, MessageHit(tip, hit.snippet_text))
         return list(result.values())
 
@@ -83,11 +83,11 @@ class BrowserSessions:
 
     def pin(self, session_id: str, *, is_pinned: bool) -> None:
         """Pin or unpin."""
-        self._db.set_session_pinned(session_id, is_pinned)
+        self._db.sessions.set_session_pinned(session_id, is_pinned)
 
     def trash(self, session_id: str) -> None:
         """Move to the trash and notify plugins."""
-        self._db.delete_session(session_id)
+        self._db.trash.delete_session(session_id)
         self._on_change(self._db)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from _weakref import ref  # `weakref` takes longer to load than the rest of this module
 from functools import lru_cache, partial
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import ref
 
 import apsw
 

@@ -1,38 +1,43 @@
-"""What exists only for the seed tests, which reach inside the gateway.
+"""The gateway runner as tests of hermes-agent reach into it.
 
-They make a runner with `object.__new__(GatewayRunner)` and assign agents, adapters and a mock
-of the session store to it. A real gateway has neither: its agents belong to the service, its
-adapters to the connections, and its store writes a boundary event with every change. This is
-the only module that uses a store's private names.
+They make one with `object.__new__(GatewayRunner)` and assign agents, adapters and a mock of the
+session store to it. A real gateway has neither: its agents belong to the service, its adapters
+to the connections, and its store writes a boundary event with every change.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import hermes_plugin_host
+from gateway import status
 from gateway.config import Platform
 from gateway.inbound.commands import RESET_REPLY, reset_route
-from gateway.session import SessionStore
-from hermes_core.isolate import Step, attempt
+from gateway.process.runner import FIRST_SWEEP_SECONDS, SWEEP_SECONDS, Gateway
+from gateway.routing.session_routes import SessionRoutes
+from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
-    from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
 
 
-class ContractRunner:
-    """The part of GatewayRunner that only the seed tests use."""
+class GatewayRunner(Gateway):
+    """A gateway with the attributes of hermes-agent's; it may be made without `__init__`."""
 
-    session_store: Any
     _restart_drain_timeout = 180.0
+
+    @cached_property
+    def session_store(self) -> Any:
+        """The routes: chats and their conversations."""
+        return self.routes
 
     @cached_property
     def adapters(self) -> dict[Platform, Any]:
@@ -58,7 +63,7 @@ class ContractRunner:
             old: SessionEntry | None = store._entries.get(key)
         new = reset_route(store, key, lambda: self._stop_agent(key)) if old else None
         new = new or store.get_or_create_session(source)
-        if boundary_db(store) is None:
+        if not isinstance(store, SessionRoutes):
             platform = source.platform.value
             if old is not None:
                 _invoke("on_session_finalize", session_id=old.session_id, platform=platform)
@@ -67,7 +72,29 @@ class ContractRunner:
     def _stop_agent(self, session_key: str) -> None:
         agent = self._running_agents.pop(session_key, None)
         if agent is not None:
-            attempt(Step("stop turn", lambda: agent.interrupt("new conversation requested")))
+            attempt("stop turn", lambda: agent.interrupt("new conversation requested"))
+
+    async def _session_expiry_watcher(self, interval: float = SWEEP_SECONDS) -> None:
+        """End expired conversations, once each, and prune unused routes."""
+        await asyncio.sleep(FIRST_SWEEP_SECONDS)
+        while self._running:
+            await asyncio.to_thread(attempt, "end expired conversations", self._end_expired)
+            await asyncio.sleep(interval)
+
+    def _end_expired(self) -> None:
+        if isinstance(self.session_store, SessionRoutes):
+            super()._end_expired()
+        else:
+            _end_expired_of(self.session_store)
+
+    async def stop(self) -> None:
+        """Stop the gateway, and the agents and adapters assigned from outside."""
+        await self._stop_assigned()
+        if hasattr(self, "routes"):
+            await super().stop()
+        else:
+            status.write_runtime_status("stopped")
+            status.remove_pid_file()
 
     async def _stop_assigned(self) -> None:
         """Wait for the assigned agents, finalize them and disconnect the assigned adapters."""
@@ -83,26 +110,18 @@ class ContractRunner:
 
     def _finalize_assigned(self) -> None:
         for agent in list(self._running_agents.values()):
-            attempt(Step("stop turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
+            attempt("stop turn", functools.partial(agent.interrupt, "shutdown"))
             _invoke("on_session_finalize", session_id=agent.session_id, platform="gateway")
         self._running_agents.clear()
 
 
-def boundary_db(store: Any) -> SessionDB | None:
-    """The database of a store that writes boundary events; None for a mock."""
-    return store._db if isinstance(store, SessionStore) else None
-
-
-def end_expired(store: Any) -> None:
-    """End every conversation that its reset policy has expired, once."""
+def _end_expired_of(store: Any) -> None:
+    """End every conversation of a mock that its reset policy has expired, once."""
     store._ensure_loaded()
     with store._lock:
         entries: list[SessionEntry] = list(store._entries.values())
     for entry in entries:
         if entry.expiry_finalized or entry.suspended or not store._is_session_expired(entry):
-            continue
-        if isinstance(store, SessionStore):
-            store.finalize_expired(entry)
             continue
         with store._lock:
             entry.expiry_finalized = True
@@ -120,4 +139,4 @@ def _platform_of(entry: SessionEntry) -> str:
 
 def _invoke(hook: str, **facts: Any) -> None:
     """Call a hook; a failing plugin does not stop the gateway."""
-    attempt(Step(f"call {hook}", lambda: hermes_plugin_host.invoke_hook(hook, **facts)))
+    attempt(f"call {hook}", lambda: hermes_plugin_host.invoke_hook(hook, **facts))

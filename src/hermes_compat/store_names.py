@@ -1,16 +1,40 @@
-"""Functions that plugins written for hermes-agent import from its store module."""
+"""What plugins written for hermes-agent import from its module `hermes_state`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from hermes_compat.async_store import AsyncSessionDB
+from hermes_compat.session_db import OriginalSessionDB as SessionDB
+from hermes_core import paths
 from hermes_core.errors import HermesError
 from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.schema import base
 from hermes_state.upkeep.health import examine
 
 if TYPE_CHECKING:
     from typing import Any
+
+
+__all__ = [
+    "AsyncSessionDB",
+    "SessionDB",
+    "apply_wal_with_fallback",
+    "format_session_db_unavailable",
+    "get_last_init_error",
+    "is_malformed_db_error",
+    "repair_state_db_schema",
+]
+SCHEMA_VERSION = base.BASE_VERSION
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SCHEMA_SQL":
+        return base.schema_sql()
+    if name == "DEFAULT_DB_PATH":
+        return paths.state_db_path()
+    raise AttributeError(f"module 'hermes_state' has no attribute {name!r}")
 
 
 def apply_wal_with_fallback(connection: sqlite3.Connection, **_ignored: Any) -> str:
@@ -23,8 +47,6 @@ def apply_wal_with_fallback(connection: sqlite3.Connection, **_ignored: Any) -> 
 
 def get_last_init_error() -> str | None:
     """The error that prevents the user's store from opening, or None."""
-    from hermes_state.store import SessionDB  # noqa: PLC0415 - the store imports much more
-
     try:
         SessionDB(read_only=True).close()
     except HermesError as error:

@@ -11,14 +11,14 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Final
 
-from hermes_plugin_host.original.deprecation import warn_deprecated
-from hermes_plugin_host.original.unsupported import module_reason, refuse_module
+from hermes_compat.plugins.deprecation import warn_deprecated
+from hermes_compat.plugins.unsupported import module_reason, refuse_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-ORIGINAL_PACKAGE: Final = "hermes_plugin_host.original"
+ORIGINAL_PACKAGE: Final = "hermes_compat.plugins"
 MODULES: Final = {
     "hermes_constants": f"{ORIGINAL_PACKAGE}.constants",
     "agent.memory_provider": f"{ORIGINAL_PACKAGE}.memory_provider",

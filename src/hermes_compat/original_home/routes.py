@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from gateway.routing import entry_rows, routes_file
-from hermes_conversation.original_home.home import read_json
-from hermes_conversation.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.home import read_json
+from hermes_compat.original_home.items import ItemState, MoveItem
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_state.imports.original_history import FILE_NAME, OriginalHistory
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gateway.routing.entries import SessionEntry
-    from hermes_conversation.original_home.items import MoveContext
+    from hermes_compat.original_home.items import MoveContext
     from hermes_core.json_values import JsonObject
     from hermes_state.imports.original_history import OriginalSession
 
@@ -42,7 +42,7 @@ def plan_routes(context: MoveContext) -> Iterator[MoveItem]:
     for entry in entries.values():
         if entry.session_key in known:
             yield MoveItem(KIND, entry.session_key, ItemState.HERE, "the chat has a route here")
-        elif entry.session_id in coming or context.db.get_session(entry.session_id):
+        elif entry.session_id in coming or context.db.sessions.find(entry.session_id):
             yield _item(context, entry)
         else:
             missing.append(entry.session_key)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_conversation.original_home.home import read_json
-from hermes_conversation.original_home.items import ItemState, MoveItem
-from hermes_conversation.original_home.secrets import TOKENS
+from hermes_compat.original_home.home import read_json
+from hermes_compat.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.secrets import TOKENS
 from hermes_core.json_values import JsonObject, JsonValue, object_in, text_in
 from hermes_core.roles import Role
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_conversation.original_home.items import MoveContext
+    from hermes_compat.original_home.items import MoveContext
 
 FOLDERS: Final = ("pairing", "platforms/pairing")
 APPROVED_SUFFIX: Final = "-approved.json"

@@ -192,9 +192,7 @@ def session_dicts(columns: Columns, sessions: Iterable[SessionRow]) -> list[Sess
 
 
 def _session(columns: Columns, session: SessionRow) -> SessionDict:
-    names = (*records.COLUMNS, *records.other_columns(columns))
-    values = session[:-1] + session.others
-    return cast("SessionDict", dict(zip(names, values, strict=True)))
+    return cast("SessionDict", records.by_column(columns, session))
 
 
 def listed_dicts(columns: Columns, rows: Iterable[ListedSession]) -> list[SessionDict]:
@@ -215,11 +213,7 @@ def _listed(names: tuple[str, ...], row: ListedSession) -> SessionDict:
 
 def message_dicts(columns: Columns, messages: Iterable[MessageRow]) -> list[MessageDict]:
     """Message rows."""
-    names = (*message_rows.COLUMNS, *message_rows.other_columns(columns))
-    return [
-        cast("MessageDict", dict(zip(names, message[:-1] + message.others, strict=True)))
-        for message in messages
-    ]
+    return [cast("MessageDict", message_rows.by_column(columns, message)) for message in messages]
 
 
 def export_dict(columns: Columns, export: ExportedSession | None) -> ExportDict | None:

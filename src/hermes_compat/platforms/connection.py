@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.platforms.base import Abilities, ErrorKind, SendResult
 from gateway.platforms.names import Platform
-from gateway.platforms.original.base_adapter import BasePlatformAdapter
+from hermes_compat.platforms.base_adapter import BasePlatformAdapter
 from hermes_core.errors import HermesError, PlatformDownError, PlatformRefusedError
 from hermes_core.isolate import Failure, attempt_async
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import AdapterContext, MessageEvent, OutgoingMessage, Receive
     from gateway.platforms.quarantine import Quarantine
-    from hermes_plugin_host.original.platform import OriginalPlatform
+    from hermes_compat.plugins.platform import OriginalPlatform
 
 DEFAULT_LENGTH: Final = 4000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_conversation.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.items import ItemState, MoveItem
 from hermes_core import paths
 from hermes_core.config.env_file import EnvFile
 from hermes_core.config.settings import SETTINGS
@@ -13,7 +13,7 @@ from hermes_core.json_values import object_in, text_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_conversation.original_home.items import MoveContext
+    from hermes_compat.original_home.items import MoveContext
 
 KIND: Final = "key"
 OTHER_VARIABLES: Final = ("MATRIX_HOMESERVER",)  # read by the gateway, without a setting

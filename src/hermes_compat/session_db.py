@@ -1,12 +1,12 @@
-"""The names of hermes-agent's SessionDB, for its plugins and for ours."""
+"""The store under the names of hermes-agent's SessionDB, for its plugins."""
 
 from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
+from hermes_compat import session_rows
 from hermes_core.messages import sanitize_title
-from hermes_state import original_rows
 from hermes_state.delivery.compression_locks import CompressionLockRepository
 from hermes_state.delivery.handoffs import HandoffRepository
 from hermes_state.messages.edits import EditRepository
@@ -19,15 +19,15 @@ from hermes_state.sessions.retention import RetentionRepository
 from hermes_state.sessions.rows import SessionRepository
 from hermes_state.sessions.trash import TrashRepository
 from hermes_state.sessions.usage import UsageRepository
+from hermes_state.store import SessionDB
 from hermes_state.upkeep.meta import MetaRepository
 from hermes_state.upkeep.statistics import StatisticsRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_compat.session_rows import HouseKeepingDict, SessionDict
     from hermes_state.engine.columns import Columns
-    from hermes_state.engine.engine import Engine
-    from hermes_state.original_rows import HouseKeepingDict, SessionDict
     from hermes_state.repository import Repository
 
 # Names of hermes-agent's methods for topics of direct chats on Telegram.
@@ -44,11 +44,11 @@ AnyRepository = TypeVar("AnyRepository", bound="Repository")
 
 def method_of(
     attribute: str, method: Callable[Concatenate[AnyRepository, P], R]
-) -> Callable[Concatenate[OriginalNames, P], R]:
+) -> Callable[Concatenate[OriginalSessionDB, P], R]:
     """A method of the store that calls the method of one of its repositories."""
 
     @functools.wraps(method)
-    def call(self: OriginalNames, /, *arguments: P.args, **options: P.kwargs) -> R:
+    def call(self: OriginalSessionDB, /, *arguments: P.args, **options: P.kwargs) -> R:
         return method(getattr(self, attribute), *arguments, **options)
 
     return call
@@ -58,25 +58,19 @@ def dicts_of(
     attribute: str,
     method: Callable[Concatenate[AnyRepository, P], R],
     convert: Callable[[Columns, R], D],
-) -> Callable[Concatenate[OriginalNames, P], D]:
+) -> Callable[Concatenate[OriginalSessionDB, P], D]:
     """Like `method_of`; the rows are returned as hermes-agent's dictionaries."""
 
     @functools.wraps(method)
-    def call(self: OriginalNames, /, *arguments: P.args, **options: P.kwargs) -> D:
+    def call(self: OriginalSessionDB, /, *arguments: P.args, **options: P.kwargs) -> D:
         repository = getattr(self, attribute)
         return convert(self.engine.columns, method(repository, *arguments, **options))
 
     return call
 
 
-class OriginalNames:
-    """The methods of a store under the names that hermes-agent gave them."""
-
-    engine: Engine
-    sessions: SessionRepository
-    trash: TrashRepository
-    lists: ListRepository
-    retention: RetentionRepository
+class OriginalSessionDB(SessionDB):
+    """A store whose methods also have the names that hermes-agent gave them."""
 
     sanitize_title = staticmethod(sanitize_title)
 
@@ -94,7 +88,7 @@ class OriginalNames:
 
     def get_session(self, session_id: str) -> SessionDict | None:
         """All columns of a session, or None; one in the trash also has `trashed_at`."""
-        found = original_rows.session_dict(self.engine.columns, self.sessions.find(session_id))
+        found = session_rows.session_dict(self.engine.columns, self.sessions.find(session_id))
         trashed_at = None if found is None else self.trash.trashed_at(session_id)
         if found is not None and trashed_at is not None:
             found["trashed_at"] = trashed_at
@@ -111,28 +105,28 @@ class OriginalNames:
 
     append_message = method_of("messages", MessageRepository.append_message)
     append_messages_batch = method_of("messages", MessageRepository.append_messages_batch)
-    get_messages = dicts_of("messages", MessageRepository.rows, original_rows.message_dicts)
+    get_messages = dicts_of("messages", MessageRepository.rows, session_rows.message_dicts)
     get_messages_as_conversation = method_of(
         "messages", MessageRepository.get_messages_as_conversation
     )
     list_recent_user_messages = dicts_of(
-        "messages", MessageRepository.recent_prompts, original_rows.prompt_dicts
+        "messages", MessageRepository.recent_prompts, session_rows.prompt_dicts
     )
-    get_messages_around = dicts_of("messages", MessageRepository.around, original_rows.window_dict)
+    get_messages_around = dicts_of("messages", MessageRepository.around, session_rows.window_dict)
     get_anchored_view = dicts_of(
-        "messages", MessageRepository.anchored_view, original_rows.view_dict
+        "messages", MessageRepository.anchored_view, session_rows.view_dict
     )
 
-    rewind_to_message = dicts_of("edits", EditRepository.rewind, original_rows.rewind_dict)
+    rewind_to_message = dicts_of("edits", EditRepository.rewind, session_rows.rewind_dict)
     restore_rewound = method_of("edits", EditRepository.restore_rewound)
     archive_and_compact = method_of("edits", EditRepository.archive_and_compact)
     replace_messages = method_of("edits", EditRepository.replace_messages)
     clear_messages = method_of("edits", EditRepository.clear_messages)
 
-    list_sessions_rich = dicts_of("lists", ListRepository.sessions, original_rows.listed_dicts)
-    search_sessions = dicts_of("lists", ListRepository.search_sessions, original_rows.listed_dicts)
+    list_sessions_rich = dicts_of("lists", ListRepository.sessions, session_rows.listed_dicts)
+    search_sessions = dicts_of("lists", ListRepository.search_sessions, session_rows.listed_dicts)
     search_sessions_by_id = dicts_of(
-        "lists", ListRepository.search_sessions_by_id, original_rows.listed_dicts
+        "lists", ListRepository.search_sessions_by_id, session_rows.listed_dicts
     )
     session_count = method_of("lists", ListRepository.session_count)
 
@@ -143,15 +137,15 @@ class OriginalNames:
         runs = self.lists.sessions(
             limit=limit, offset=offset, sources=["cron"], id_query=f"cron_{job_id}_"
         )
-        return original_rows.listed_dicts(self.engine.columns, runs)
+        return session_rows.listed_dicts(self.engine.columns, runs)
 
-    search_messages = dicts_of("search", SearchRepository.find, original_rows.hit_dicts)
+    search_messages = dicts_of("search", SearchRepository.find, session_rows.hit_dicts)
 
     resolve_session_id = method_of("lookup", LookupRepository.resolve_session_id)
 
     set_session_title = method_of("titles", TitleRepository.set_session_title)
     get_session_title = method_of("titles", TitleRepository.get_session_title)
-    get_session_by_title = dicts_of("titles", TitleRepository.find, original_rows.session_dict)
+    get_session_by_title = dicts_of("titles", TitleRepository.find, session_rows.session_dict)
     resolve_session_by_title = method_of("titles", TitleRepository.resolve_session_by_title)
     get_next_title_in_lineage = method_of("titles", TitleRepository.get_next_title_in_lineage)
     get_compression_tip = method_of("titles", TitleRepository.get_compression_tip)
@@ -159,7 +153,7 @@ class OriginalNames:
 
     update_token_counts = method_of("usage", UsageRepository.update_token_counts)
     record_auxiliary_usage = method_of("usage", UsageRepository.record_auxiliary_usage)
-    usage_totals = dicts_of("usage", UsageRepository.totals, original_rows.usage_dict)
+    usage_totals = dicts_of("usage", UsageRepository.totals, session_rows.usage_dict)
 
     delete_session = method_of("trash", TrashRepository.delete_session)
     delete_sessions = method_of("trash", TrashRepository.delete_sessions)
@@ -178,13 +172,13 @@ class OriginalNames:
 
     def maybe_auto_prune_and_vacuum(self, /, **_ignored: object) -> HouseKeepingDict:
         """Once a day: purge and prune old sessions, whatever the arguments; never vacuums."""
-        return original_rows.house_keeping_dict(self.engine.columns, self.retention.keep_house())
+        return session_rows.house_keeping_dict(self.engine.columns, self.retention.keep_house())
 
-    export_session = dicts_of("exports", ExportRepository.session, original_rows.export_dict)
+    export_session = dicts_of("exports", ExportRepository.session, session_rows.export_dict)
     export_session_lineage = dicts_of(
-        "exports", ExportRepository.conversation, original_rows.export_dicts
+        "exports", ExportRepository.conversation, session_rows.export_dicts
     )
-    export_all = dicts_of("exports", ExportRepository.iter_exports, original_rows.export_dicts)
+    export_all = dicts_of("exports", ExportRepository.iter_exports, session_rows.export_dicts)
 
     get_meta = method_of("meta", MetaRepository.get_meta)
     set_meta = method_of("meta", MetaRepository.set_meta)
@@ -203,9 +197,9 @@ class OriginalNames:
     claim_handoff = method_of("handoffs", HandoffRepository.claim_handoff)
     complete_handoff = method_of("handoffs", HandoffRepository.complete_handoff)
     fail_handoff = method_of("handoffs", HandoffRepository.fail_handoff)
-    get_handoff_state = dicts_of("handoffs", HandoffRepository.find, original_rows.handoff_dict)
+    get_handoff_state = dicts_of("handoffs", HandoffRepository.find, session_rows.handoff_dict)
     list_pending_handoffs = dicts_of(
-        "handoffs", HandoffRepository.pending, original_rows.session_dicts
+        "handoffs", HandoffRepository.pending, session_rows.session_dicts
     )
 
     session_count_by_source = method_of("statistics", StatisticsRepository.session_count_by_source)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from hermes_core.isolate import Step, attempt
+from hermes_core.isolate import Failure, attempt
 from hermes_state.imports.rows import StoredUnit, UnitState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hermes_conversation.original_home.home import OriginalHome
+    from hermes_compat.original_home.home import OriginalHome
     from hermes_core.config.file import ConfigFile
-    from hermes_state import SessionDB
+    from hermes_state.store import SessionDB
 
 MARKS_NAME: Final = "hermes-agent home"
 TAKEN_BEFORE: Final = "already imported"
@@ -105,15 +105,13 @@ def carry_out(
 
 
 def _apply(context: MoveContext, item: MoveItem) -> MoveItem:
-    done: list[str] = []
-
-    def run() -> None:
-        if item.apply is not None:
-            done.append(item.apply() or item.detail)
+    def run() -> str:
+        detail = (item.apply() if item.apply is not None else "") or item.detail
         if item.mark:
             context.marks.add(item.mark)
+        return detail
 
-    failure = attempt(Step(f"take {item.kind} {item.name}", run))
-    if failure is not None:
-        return item._replace(state=ItemState.FAILED, detail=str(failure.error))
-    return item._replace(state=ItemState.TAKEN, detail=done[-1])
+    result = attempt(f"take {item.kind} {item.name}", run)
+    if isinstance(result, Failure):
+        return item._replace(state=ItemState.FAILED, detail=str(result.error))
+    return item._replace(state=ItemState.TAKEN, detail=result)

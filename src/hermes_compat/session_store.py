@@ -1,41 +1,71 @@
-"""Methods of the session store under the names that plugins of hermes-agent use."""
+"""The routing table under the names that plugins of hermes-agent use."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from gateway.routing.entries import local_now
-from hermes_core.errors import StoreUnavailableError
+from gateway.routing.session_routes import SessionRoutes
+from hermes_compat import session_rows
+from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
+    from gateway.config import GatewayConfig
     from gateway.routing.entries import SessionEntry
+    from hermes_compat.session_rows import RewindDict
     from hermes_core.messages import Message
-    from hermes_state import SessionDB
-    from hermes_state.original_rows import RewindDict
 
 
-class OriginalStoreNames:
-    """Transcripts by session ID, and marks of routes."""
+class NoRows:
+    """Stands for the tables of a store where `sessions.json` is all there is."""
+
+    def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
+        return lambda *_arguments, **_options: {}
+
+
+FILE_ONLY: Final = cast(
+    "SessionDB",
+    SimpleNamespace(
+        routes=NoRows(),
+        meta=NoRows(),
+        engine=SimpleNamespace(database=SimpleNamespace(is_file=True)),
+    ),
+)
+
+
+class SessionStore(SessionRoutes):
+    """The routes by session key, with transcripts by session ID, and marks of routes."""
+
+    def __init__(
+        self,
+        sessions_dir: Path | str,
+        config: GatewayConfig,
+        has_active_processes_fn: Callable[[str], bool] | None = None,
+    ) -> None:
+        super().__init__(FILE_ONLY, sessions_dir, config, has_active_processes_fn)
+        del self.__dict__["_db"]  # opened at first use: tests replace it before
+
+    @classmethod
+    def of(cls, routes: SessionRoutes) -> SessionStore:
+        """The same routes under these names, for plugins."""
+        store = cls.__new__(cls)
+        store.__dict__ = routes.__dict__
+        return store
 
     @property
-    def _db(self) -> SessionDB | None:
-        """The session store."""
-        raise NotImplementedError
+    def _db(self) -> SessionDB:
+        if "_db" not in self.__dict__:
+            self.__dict__["_db"] = SessionDB()
+        return cast("SessionDB", self.__dict__["_db"])
 
-    def get(self, session_key: str) -> SessionEntry | None:
-        """The entry of a chat."""
-        raise NotImplementedError
-
-    def list_sessions(self, active_minutes: int | None = None) -> list[SessionEntry]:
-        """All entries."""
-        raise NotImplementedError
-
-    def update_session(self, session_key: str, **fields: Any) -> None:
-        """Change fields of an entry."""
-        raise NotImplementedError
+    @_db.setter
+    def _db(self, db: SessionDB | None) -> None:
+        self.__dict__["_db"] = db or FILE_ONLY
 
     def suspend_session(self, session_key: str) -> bool:
         """Suspend a conversation; the next message starts another."""
@@ -43,22 +73,23 @@ class OriginalStoreNames:
 
     def load_transcript(self, session_id: str) -> list[Message]:
         """The messages of a session as a model gets them."""
-        return self._store().get_messages_as_conversation(session_id)
+        return self._db.messages.get_messages_as_conversation(session_id)
 
     def append_to_transcript(
         self, session_id: str, message: Message, skip_db: bool = False
     ) -> None:
         """Store a message; with *skip_db* nothing, because it is stored already."""
         if not skip_db:
-            self._store().append_messages_batch(session_id, [message])
+            self._db.messages.append_messages_batch(session_id, [message])
 
     def rewrite_transcript(self, session_id: str, messages: Sequence[Message]) -> None:
         """Replace the messages of a session; the history keeps the old ones as undone."""
-        self._store().replace_messages(session_id, list(messages))
+        self._db.edits.replace_messages(session_id, list(messages))
 
     def rewind_session(self, session_id: str, target_message_id: int) -> RewindDict:
         """Undo the messages of a session from one of the user's on."""
-        return self._store().rewind_to_message(session_id, target_message_id)
+        undone = self._db.edits.rewind(session_id, target_message_id)
+        return session_rows.rewind_dict(self._db.engine.columns, undone)
 
     def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
         """The entry of the chat that has a session."""
@@ -90,8 +121,3 @@ class OriginalStoreNames:
             return False
         self.update_session(session_key, **fields)
         return True
-
-    def _store(self) -> SessionDB:
-        if self._db is None:
-            raise StoreUnavailableError("The history cannot be opened.")
-        return self._db

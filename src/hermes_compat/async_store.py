@@ -6,7 +6,7 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Any
 
-from hermes_state.store import SessionDB
+from hermes_compat.session_db import OriginalSessionDB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -20,7 +20,7 @@ class AsyncSessionDB:
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self.blocking = SessionDB(*arguments, **options)
+        self.blocking = OriginalSessionDB(*arguments, **options)
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         method = getattr(self.blocking, name)

@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.presets import OPENAI, OPENROUTER
 from hermes_agent.providers.selection import ModelChoice, key_name
-from hermes_conversation.original_home.home import MODEL_SECTION
-from hermes_conversation.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.home import MODEL_SECTION
+from hermes_compat.original_home.items import ItemState, MoveItem
 from hermes_core.config.values import is_url
 from hermes_core.json_values import object_in, objects_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hermes_conversation.original_home.home import OriginalHome
-    from hermes_conversation.original_home.items import MoveContext
+    from hermes_compat.original_home.home import OriginalHome
+    from hermes_compat.original_home.items import MoveContext
     from hermes_core.json_values import JsonObject
 
 KIND: Final = "model"

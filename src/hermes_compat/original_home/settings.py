@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.shell_hooks.config import EVENTS, STRICT_KEY
 from hermes_agent.shell_hooks.config import SECTION as HOOKS_SECTION
-from hermes_conversation.original_home.access import ADMINS_KEY, LIST_KEYS
-from hermes_conversation.original_home.home import CONFIG_NAME, MODEL_SECTION
-from hermes_conversation.original_home.items import ItemState, MoveItem
-from hermes_conversation.original_home.model import FALLBACKS, MODEL_KEYS
-from hermes_conversation.original_home.secrets import TOKENS
+from hermes_compat.original_home.access import ADMINS_KEY, LIST_KEYS
+from hermes_compat.original_home.home import CONFIG_NAME, MODEL_SECTION
+from hermes_compat.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.model import FALLBACKS, MODEL_KEYS
+from hermes_compat.original_home.secrets import TOKENS
 from hermes_core.config.settings import BLOCKS, SETTINGS
 from hermes_core.config.values import find_setting, format_value, parse_value
 from hermes_core.errors import ConfigError
@@ -19,7 +19,7 @@ from hermes_core.json_values import JsonObject, JsonValue, object_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from hermes_conversation.original_home.items import MoveContext
+    from hermes_compat.original_home.items import MoveContext
 
 KIND: Final = "setting"
 READ_AS_IT_IS: Final = "read from config.yaml as it is"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hermes_compat.original_home.home import read_json
+from hermes_compat.original_home.items import ItemState, MoveItem
 from hermes_conversation import achievements
-from hermes_conversation.original_home.home import read_json
-from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.json_values import JsonObject, JsonValue, object_in
@@ -18,7 +18,7 @@ from hermes_state.store_settings import store_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_conversation.original_home.items import MoveContext
+    from hermes_compat.original_home.items import MoveContext
     from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
 
@@ -41,7 +41,7 @@ class HistoryMover:
         database = context.home.path / "state.db"
         is_used = context.home.is_in_place and not store_url(database)
         if is_used and database.exists():
-            count = context.db.session_count()
+            count = context.db.lists.session_count()
             what = human_format.plural(count, "conversation")
             yield MoveItem("history", what, ItemState.HERE, IN_PLACE)
         elif not is_used:
