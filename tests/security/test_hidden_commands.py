@@ -49,6 +49,8 @@ KNOWN_SCRIPTS = [
     "[~\n boom ]",
     "[[ -n x~]]\nboom ]]",
     "compgen -C'boom'",
+    "exec {x}>f boom",
+    "time coproc boom |& cat",
     "cat <<-E\n\techo $(('$(boom -n)'))\n\tE",
     "git -c ${X}alias.x=!$'boom' x",
     "git -c ${X}alias.x=!boom x",

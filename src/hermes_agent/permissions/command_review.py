@@ -17,7 +17,7 @@ from hermes_agent.permissions.nested_commands import (
     inner_script,
 )
 from hermes_agent.permissions.path_zones import possible_paths
-from hermes_agent.permissions.shell_script import ShellParser, is_computed_name
+from hermes_agent.permissions.shell_script import KEYWORDS, ShellParser, is_computed_name
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 from hermes_core.system_programs import program_on_path, system_program
@@ -280,7 +280,7 @@ class _ReviewRun:
         if words != command.words and way.depth <= MAX_DEPTH:
             self._command(command._replace(words=words), way._replace(depth=way.depth + 1))
         self._evaluates(is_certain=_evaluates_names(command))
-        if not command.program or _redefines(command):
+        if not command.program or _redefines(command) or command.program in KEYWORDS:
             reason = "runs a program whose name is only known at run time"
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._context))

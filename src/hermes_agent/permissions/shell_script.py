@@ -127,6 +127,7 @@ PLAIN_TYPES = word_set(
 ) | {"\n"}
 BOUNDARIES = frozenset(" \t\n;&|()")
 WORD_ENDS = b" \t\n;&|()<>`"
+NAMED_DESCRIPTOR = re.compile(rb"\{\w+(?:\[[^]]*\])?\}$")
 TEST_MARKS = word_set("[ [[ ] ]]")
 BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
@@ -277,21 +278,23 @@ def _is_sound(root: Node, text: str) -> bool:
 def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
     if node.type == "comment":
         return _is_comment(node, data)
+    if node.type.endswith("_redirect") and NAMED_DESCRIPTOR.search(data[: node.start_byte][-200:]):
+        return False  # `{x}>f` is a redirection, and not a word before one
     if node.type == "heredoc_redirect":
         return is_sound(node, text)
     if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
-    if node.type in TEST_MARKS and not _is_apart(node, data):
-        return False
     is_redirect = node.type in {"file_redirect", "herestring_redirect"}
     if is_redirect and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
         return False  # bash takes what follows for a part of the name
-    return _is_sound_text(node) and (node.child_count > 0 or _is_sound_leaf(node))
+    is_sound_token = node.child_count > 0 or (_is_apart(node, data) and _is_sound_leaf(node))
+    return is_sound_token and _is_sound_text(node)
 
 
 def _is_apart(node: Node, data: bytes) -> bool:
     """Whether the mark of a test is a word: `[[~` is the name of a program."""
-    if node.parent is None or node.parent.type != "test_command":
+    is_mark = node.type in TEST_MARKS and node.parent is not None
+    if not is_mark or (node.parent is not None and node.parent.type != "test_command"):
         return True
     behind = data[node.end_byte : node.end_byte + 1]
     if node.type in {"[", "[["}:
