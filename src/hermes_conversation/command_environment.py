@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 MEMBER_NAMES: Final = re.compile(r"PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|SHELL")
 SECRET_NAMES: Final = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|PASSFILE|CREDENTIAL|APIKEY|COOKIE|WEBHOOK"
-    r"|(^|_)(KEY|KEY_ID|PAT|AUTH|DSN)$|_PWD$",
+    r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|PASSFILE|CREDENTIAL|APIKEY|COOKIE|WEBHOOK|AUTHORIZATION"
+    r"|(^|_)(KEY|KEY_ID|PAT|PASS|AUTH|BEARER|JWT|DSN)$|_PWD$",
     re.IGNORECASE,
 )
 SECRET_VALUES: Final = re.compile(
     r"://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_\w{20}|github_pat_|\bglpat-"
-    r"|\bsk-[\w-]{16}|\bxox[abeoprs]-|\bAKIA[0-9A-Z]{12}|\beyJ[\w-]+\.eyJ"
+    r"|\bsk-[\w-]{16}|\b[sr]k_(live|test)_|\bxox[abeoprs]-|\bA[KS]IA[0-9A-Z]{12}|\beyJ[\w-]+\.eyJ"
+    r"|\bAIza[\w-]{30}|\bya29\.|\b(hf|npm|gsk)_\w{30}|\bpypi-\w{16}|\bSG\.[\w-]{16}|\bhv[bs]\.\w{16}"
+    r"|\bAGE-SECRET-KEY-|hooks\.slack\.com/|/api/webhooks/|AccountKey=|[?&;](sig|token|key|password)="
+    r"|\b[Bb]earer [\w.~+/-]{8}"
 )
 
 

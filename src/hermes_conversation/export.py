@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox.policy import start_up_paths
 from hermes_core.errors import UsageError
-from hermes_core.paths import hermes_home
+from hermes_core.paths import hermes_home, installation_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,12 @@ OUTSIDE_FOLDER: Final = (
     "Here conversations are saved in the working folder only. Give a name without another folder, "
     "or use `/export` in a terminal."
 )
+# What no program runs, wherever it lies: the front end may have chosen the working folder, too.
+SAVED_SUFFIXES: Final = frozenset({".md", ".html"})
+OTHER_NAME: Final = (
+    "Here conversations are saved as .md or .html, not as hidden files and not among program files."
+    " Choose another name, or use `/export` in a terminal."
+)
 
 
 def save(
@@ -30,7 +36,8 @@ def save(
 ) -> Path:
     """Write the conversation as HTML if the suffix is .html, else Markdown; return the path.
 
-    With *within_folder*, as for every front end but a terminal, only below the working folder.
+    With *within_folder*, as for every front end but a terminal, only below the working folder,
+    and only what no program runs.
     """
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".") or "conversation"
     path = folder / Path(name or f"{plain}.md").expanduser()
@@ -54,11 +61,20 @@ def _check_place(path: Path, folder: Path, *, within_folder: bool) -> None:
     is_inside = real.is_relative_to(folder.resolve())
     if within_folder and not is_inside:
         raise UsageError(OUTSIDE_FOLDER)
+    if within_folder and not _is_inert(real, folder.resolve()):
+        raise UsageError(OTHER_NAME)
     home, own = Path.home().resolve(), hermes_home().resolve()
     if any(real.is_relative_to(start_up) for start_up in start_up_paths(home)) or (
         real.is_relative_to(own) and not (is_inside and folder.resolve() != own)
     ):
         raise UsageError(f"{path} is a startup file or belongs to Hermes. Choose another name.")
+
+
+def _is_inert(path: Path, folder: Path) -> bool:
+    """Whether no program runs a file of that name, or takes settings from it."""
+    is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    is_program = any(path.is_relative_to(program) for program in installation_paths())
+    return path.suffix.lower() in SAVED_SUFFIXES and not is_hidden and not is_program
 
 
 def _pieces(db: SessionDB, session_id: str, *, is_page: bool) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_core.errors import UsageError
-from hermes_core.system_programs import program_on_path
+from hermes_core.system_programs import program_on_path, system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _editor() -> list[str]:
     name = next(
         (variable for variable in ("VISUAL", "EDITOR") if os.environ.get(variable, "").strip()), ""
     )
-    line = os.environ[name] if name else "vi"
+    line = os.environ[name] if name else system_program("vi") or "vi"
     try:
         command = shlex.split(line)
     except ValueError as error:

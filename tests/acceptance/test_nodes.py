@@ -8,8 +8,7 @@ import json
 import random
 import re
 import time
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -17,7 +16,9 @@ from acceptance.campaign import percentile, size
 from acceptance.chat_platform import count_unsettled
 from gateway.outbound.sender import DUPLICATE_NOTE
 from gateway.process.main import CONFIG_EXIT_CODE
+from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
+from hermes_core.json_values import objects_in
 from hermes_state import SessionDB
 from support import telegram_server
 from support.chat import LocalChatClient
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.scripted_server import ScriptServer
+    from hermes_agent.providers.scripted import ModelScript
+    from hermes_core.json_values import JsonObject
     from support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -317,19 +319,56 @@ async def test_an_outage_of_the_server_is_logged_without_tracebacks(
     assert any("reachable again" in entry["message"] for entry in entries)
 
 
+class Fault(NamedTuple):
+    """A machine that was killed or frozen, and the time from its start to its end."""
+
+    node: str
+    start: float
+    end: float
+
+    def explains(self, first: Ask, second: Ask) -> bool:
+        """Whether it took a message from the machine that asked the model first."""
+        lost = self.end + NODE_TIMEOUT_SECONDS
+        return self.node == first.node and self.start < second.time and first.time < lost
+
+
+class Ask(NamedTuple):
+    """A request of a machine to the model."""
+
+    node: str
+    time: float
+
+
+class ObservedServer(ScriptServer):
+    """A model that knows which machine asked it to answer which message, and when."""
+
+    def __init__(self, script: ModelScript) -> None:
+        super().__init__(script)
+        self.asks: dict[str, list[Ask]] = {}
+
+    def record(self, body: JsonObject, headers: dict[str, str]) -> None:
+        super().record(body, headers)
+        prompt: Any = objects_in(body, "messages")[-1]
+        ask = Ask(headers["authorization"].removeprefix("Bearer "), time.monotonic())
+        for name in MESSAGE_NAME.findall(str(prompt["content"])):
+            self.asks.setdefault(name, []).append(ask)
+
+
 class TelegramNodes:
     """Machines that share the account of a bot, and the users who write to it."""
 
     def __init__(
-        self, server: telegram_server.TelegramServer, nodes: list[Node], model: ScriptServer
+        self, server: telegram_server.TelegramServer, nodes: list[Node], model: ObservedServer
     ) -> None:
+        self.faults: list[Fault] = []
         self.server = server
         self.model = model
         self.nodes = nodes
         self.sent: dict[int, list[str]] = {}
 
     def start(self, node: Node) -> None:
-        node.start({"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN, "TELEGRAM_ALLOWED_USERS": "*"})
+        variables = {"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN, "TELEGRAM_ALLOWED_USERS": "*"}
+        node.start({**variables, "HERMES_LLM_KEY": node.name})  # its requests carry its name
 
     def connected(self) -> Node | None:
         return next((node for node in self.nodes if node.is_connected("telegram")), None)
@@ -360,22 +399,33 @@ class TelegramNodes:
 
     def asked_again(self) -> list[str]:
         """The names of the messages that the model was asked to answer more than once."""
-        prompts = [request["messages"][-1] for request in self.model.requests]
-        texts = [str(prompt["content"]) for prompt in prompts if prompt["role"] == "user"]
-        names = Counter(name for text in texts for name in MESSAGE_NAME.findall(text))
-        return sorted(name for name, count in names.items() if count > 1)
+        return sorted(name for name, asks in self.model.asks.items() if len(asks) > 1)
+
+    def asked_again_without_cause(self) -> list[str]:
+        """Those of them that were not taken from a machine by a fault in between."""
+        return [
+            f"{name}: {first} {second}"
+            for name in self.asked_again()
+            for first, second in itertools.pairwise(self.model.asks[name])
+            if not any(fault.explains(first, second) for fault in self.faults)
+        ]
 
     def disordered(self) -> list[int]:
-        """The chats whose history is not that of a machine without faults: prompt, answer, …"""
+        """The chats whose history is not that of a machine without faults: prompt, its echo, …"""
         result = []
         with SessionDB(is_recovering=False) as db:
             for chat in self.sent:
                 (row,) = db.list_sessions_rich(
                     limit=-1, session_key=f"agent:main:telegram:dm:{chat}"
                 )
-                roles = [message["role"] for message in db.get_messages(row["id"])]
+                messages = db.get_messages(row["id"])
+                roles = [message["role"] for message in messages]
+                names = [MESSAGE_NAME.findall(str(message["content"])) for message in messages]
+                is_right = (
+                    roles == ["user", "assistant"] * (len(roles) // 2) and names[::2] == names[1::2]
+                )
                 is_open = (db.get_session(row["id"]) or {})["ended_at"] is None
-                if roles != ["user", "assistant"] * (len(roles) // 2) or not is_open:
+                if not is_right or not is_open:
                     result.append(chat)
         return result
 
@@ -392,10 +442,10 @@ class TelegramNodes:
 async def telegram(
     request: pytest.FixtureRequest,
     hermes_home: Path,
-    answering: Callable[[str], Any],
+    answering: Callable[..., Any],
     nodes: Callable[..., list[Node]],
 ) -> AsyncIterator[TelegramNodes]:
-    model = answering(getattr(request, "param", "[]"))
+    model = answering(getattr(request, "param", "[]"), ObservedServer)
     async with telegram_server.TelegramServer() as server:
         path = hermes_home / "config.yaml"
         options = {"enabled": True, "base_url": server.base_url, "poll_seconds": 1}
@@ -447,12 +497,15 @@ async def send_all(setup: TelegramNodes, names: Iterator[tuple[int, str]]) -> No
 
 async def disturb(setup: TelegramNodes, node: Node, *, is_freeze: bool) -> None:
     """Kill and restart a machine, or freeze it for longer than its lease."""
+    start = time.monotonic()
     if is_freeze:
         node.freeze()
         await asyncio.sleep(NODE_TIMEOUT_SECONDS + 2)
         node.wake()
+        setup.faults.append(Fault(node.name, start, time.monotonic()))
         return
     await asyncio.to_thread(node.gateway.kill)
+    setup.faults.append(Fault(node.name, start, time.monotonic()))
     await asyncio.sleep(random.uniform(0, 1))
     setup.start(node)
 
@@ -516,12 +569,14 @@ async def test_machines_that_die_and_freeze_lose_nothing_and_handle_nothing_twic
         replies_sent_again=repeated,
         histories_out_of_order=len(telegram.disordered()),
         asked_again=len(telegram.asked_again()),
+        asked_again_without_cause=len(telegram.asked_again_without_cause()),
         processes_with_turns=workers,
         take_overs=len(take_overs),
         take_over_seconds_highest=percentile(take_overs, 1.0),
     )
     assert prompts == telegram.sent  # every message once, in order
     assert telegram.disordered() == []
+    assert telegram.asked_again_without_cause() == []
     assert workers > 1 or not take_overs
 
 

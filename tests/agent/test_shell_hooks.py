@@ -213,6 +213,7 @@ def test_output_is_bounded_and_a_large_event_is_not_needed(cwd: Path) -> None:
     [
         ("./missing", "exit code 127"),
         ("kill -9 $$", "exit code -9"),
+        ("echo '{'", "its JSON output cannot be read (2 characters)"),
         ("sleep 600", "did not end within 1 s"),
     ],
 )
@@ -228,6 +229,14 @@ def test_a_hook_that_gives_no_answer_blocks(
     )
     assert f"the hook `{command}`, which must decide this, failed: {error}" in text
     assert '\\"ran' not in text
+
+
+def test_a_decision_that_is_too_long_to_be_read_blocks(hermes_home: Path, cwd: Path) -> None:
+    (cwd / "answer").write_text(json.dumps({"pad": "x" * MAX_OUTPUT_BYTES, "decision": "block"}))
+    configure(hermes_home, hooks(PreToolUse="cat answer"))
+    with open_conversation(cwd, tool_call_step("terminal", {"command": "echo ran"})) as agent:
+        (result,) = agent.results()
+    assert "its JSON output cannot be read (65536 characters)" in result["error"]
 
 
 def test_any_other_exit_code_is_shown_and_blocks_nothing(hermes_home: Path, cwd: Path) -> None:
@@ -279,7 +288,10 @@ def test_a_failure_does_not_block_and_is_kept_for_the_list(hermes_home: Path, cw
         ("UserPromptSubmit", 0, '{"hookSpecificOutput": {"additionalContext": "c"}}', "",
          HookResult(context="c")),
         ("PreToolUse", 0, '{"continue": false, "stopReason": "s"}', "", HookResult(block="s")),
-        ("UserPromptSubmit", 0, "{not json", "", HookResult(context="{not json")),
+        ("PreToolUse", 0, '{"hookSpecificOutput": {"permissionDecision": "ask", '
+         '"permissionDecisionReason": "p"}}', "",
+         HookResult(block="A hook wants a person to decide this: p")),
+        ("SessionStart", 0, "{not json", "", HookResult(context="{not json")),
         ("PreToolUse", 3, "", "a\nb", HookResult(failure="exit code 3: b")),
         ("PreToolUse", 255, "", "", HookResult(failure="exit code 255")),
         ("PreToolUse", 127, "", "a\nb",

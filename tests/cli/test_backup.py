@@ -353,10 +353,12 @@ OTHER_FILES = {
     "libraries/mcp/a.py": "",
     "logs/hermes.log": "",
     "media/sent/abc/a.png": "",
+    "media/odd.png": "",
     "notes.txt": "of another program",
     "plugins/.libraries/dice/a.py": "",
     "plugins/dice/__pycache__/a.pyc": "",
     "search.db": "",
+    "spool/other.db-1": "",
     "workspaces/owner/a.txt": "",
 }
 
@@ -383,6 +385,8 @@ def test_a_backup_contains_everything_that_cannot_be_rebuilt_and_names_the_rest(
         ".env": "use --with-secrets",
         "libraries": "downloaded again",
         "notes.txt": "not a file of Hermes",
+        "media/odd.png": "not a file of Hermes",
+        "spool/other.db-1": "not a file of Hermes",
         "plugins/.libraries": "downloaded again",
         "search.db": "rebuilt",
         "workspaces": "working folders",

@@ -145,6 +145,36 @@ def test_a_page_saves_nothing_outside_of_the_working_folder(
     assert "touch planted" in (folder / "talk.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        (".ssh", "authorized_keys"),
+        ("cron.d", "job"),
+        ("project", ".git/hooks/pre-commit"),
+        ("project", ".envrc"),
+        ("project", "conftest.py"),
+        ("project", ".vscode/notes.md"),
+    ],
+)
+def test_a_page_saves_nothing_that_a_program_runs_wherever_it_works(
+    served: RunningDashboard, serve: Any, folder: str, name: str
+) -> None:
+    model = serve("[{say: Hello.}]")
+    target = Path.home() / folder / name
+    target.parent.mkdir(parents=True)
+    with page(served) as client:
+        live = client.open(model=model, cwd=str(Path.home() / folder))["session_id"]
+        client.call("prompt.submit", session_id=live, text="touch planted")
+        client.wait_for("message.complete")
+        for method, fields in (
+            ("session.save", {"path": name}),
+            ("command.dispatch", {"name": "export", "arg": name}),
+        ):
+            answer = client.answer(client.send(method, session_id=live, **fields))
+            assert "Choose another name" in answer["error"]["message"]
+    assert not target.exists()
+
+
 def test_a_command_that_is_not_listed_is_not_available(
     served: RunningDashboard, serve: Any
 ) -> None:

@@ -265,7 +265,9 @@ def campaign(seed: int, count: int = 0, cpu_seconds: float = 0) -> tuple[int, li
         ):
             script = generator.script()
             done += 1
-            if "\0" not in script and (problem := judge.problem(script, room)):
+            if "\0" in script or not judge.problem(script, room):
+                continue
+            if problem := judge.problem(script, room):  # not what an earlier script left running
                 found.append(f"{problem}: {script!r}")
     finally:
         room.close()

@@ -24,6 +24,14 @@ HIDDEN_FORMS = [
     "x='a[$({})]'; echo $((x))",
     "git -c alias.x='!{}' x",
     "sed -n '1e {}' README.md",
+    "compgen -W '$({})' x",
+    "BASH_ENV=<(echo '{}') bash -c :",
+    "tar -cf /dev/null --checkpoint=1 --checkpoint-action=exec='{}' README.md",
+    "tar -I '{}' -cf x.tar README.md",
+    "vim -es '+!{}' +q",
+    "ed -s README.md <<< '!{}'",
+    "git config alias.z '!{}'; git z",
+    "GIT_EXTERNAL_DIFF='{}' git diff --no-index README.md /etc/passwd",
 ]
 # Scripts that the parser and bash once read in different ways.
 KNOWN_SCRIPTS = [
@@ -37,6 +45,15 @@ KNOWN_SCRIPTS = [
     "bash <<'E'1\nboom\nE",
     "echo 'rm -rf \"$HOME\"' | bash | cat <<-E\n\tx\n\tE",
     "bash <<< 'a[`$'\\bo'$'\\''boom'\\''`]'",
+    "[[~\n boom ]]",
+    "[~\n boom ]",
+    "[[ -n x~]]\nboom ]]",
+    "compgen -C'boom'",
+    "exec {x}>f boom",
+    "time coproc boom |& cat",
+    "cat <<-E\n\techo $(('$(boom -n)'))\n\tE",
+    "git -c ${X}alias.x=!$'boom' x",
+    "git -c ${X}alias.x=!boom x",
 ]
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is missing")
 

@@ -132,8 +132,17 @@ def test_commands_of_the_owner_get_no_variables_that_look_like_secrets(
     secrets = {
         "GITHUB_TOKEN": "t-11", "PGPASSWORD": "t-12", "AWS_SECRET_ACCESS_KEY": "t-13",
         "DATABASE_URL": "postgresql://me:t-14@db/x", "STRANGE": "ghp_" + "t14" * 12,
+        "SMTP_PASS": "t-15", "AUTHORIZATION": "t-16", "PAYMENTS": "sk_live_" + "t17" * 8,
+        "ALERTS": "https://hooks.slack.com/services/T0/B0/t18", "HEADER": "X: Bearer t19t19t19",
+        "MAPS": "AIza" + "t20" * 12, "BLOBS": "AccountName=a;AccountKey=t21==",
+        "MIRROR": "https://mirror.example/simple?token=t22",
     }  # fmt: skip
-    kept = {"DATABASE_HOST": "db", "EDITOR": "vi", "HOMEPAGE": "https://example.org/a:b@c"}
+    kept = {
+        "TOKENIZERS_PARALLELISM": "false",
+        "DATABASE_HOST": "db",
+        "EDITOR": "vi",
+        "HOMEPAGE": "https://example.org/a:b@c?page=2",
+    }
     for name, value in (secrets | kept).items():
         monkeypatch.setenv(name, value)
     (result,) = run_in_mode(canary, "workspace", "env")

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,7 @@ def test_a_program_that_a_command_wrote_does_not_run_outside_the_sandbox(
     programs.mkdir(parents=True)
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     (canary.workspace / "plant.sh").write_text(
-        "for p in bwrap nsenter git rg sh sleep; do\n"
+        "for p in bwrap nsenter git rg sh sleep true; do\n"
         "printf '#!/bin/sh\\n: > ~/notes/%s; exec /usr/bin/%s \"$@\"\\n' $p $p > .venv/bin/$p\n"
         "chmod +x .venv/bin/$p; done\n"
     )
@@ -94,9 +95,30 @@ def test_a_program_that_a_command_wrote_does_not_run_outside_the_sandbox(
         tool_call_step("terminal", {"command": "ls"}),
     ]
     before = canary.state()
-    with open_conversation(canary.workspace, *steps) as agent:
-        agent.results()
+    for _ in range(2):  # the second one starts with the planted programs
+        with open_conversation(canary.workspace, *steps) as agent:
+            agent.results()
     assert (programs / "bwrap").exists()
+    assert canary.state() == before
+
+
+def test_a_browser_of_the_project_does_not_open_the_dashboard(
+    canary: CanaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = canary.workspace / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("xdg-open", "open", "firefox", "www-browser", "w3m"):
+        (programs / name).write_text(f"#!/bin/sh\n: > {canary.home}/notes/{name}\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    monkeypatch.setenv("DISPLAY", ":9")
+    monkeypatch.delenv("BROWSER", raising=False)
+    before = canary.state()
+    opening = (
+        "import types; from hermes_cli.commands.dashboard.links import open_browser; "
+        "open_browser('http://127.0.0.1:9/', types.SimpleNamespace(note=print))"
+    )
+    subprocess.run([sys.executable, "-P", "-c", opening], check=True)
     assert canary.state() == before
 
 

@@ -17,13 +17,13 @@ from hermes_agent.permissions.nested_commands import (
     inner_script,
 )
 from hermes_agent.permissions.path_zones import possible_paths
-from hermes_agent.permissions.shell_script import ShellParser, is_computed_name
+from hermes_agent.permissions.shell_script import KEYWORDS, ShellParser, is_computed_name
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 from hermes_core.system_programs import program_on_path, system_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from hermes_agent.permissions.path_zones import PathContext
     from hermes_agent.permissions.shell_script import ShellCommand, ShellScript
@@ -137,7 +137,8 @@ NAME_USERS = word_set(
     "read mapfile readarray getopts wait let unset declare typeset local export readonly"
 )
 TESTS = word_set("test [ printf")
-COMMAND_TABLES = re.compile(r"BASH_(CMDS|ALIASES)")
+COMMAND_TABLES = re.compile(r"BASH_(CMDS|ALIASES|ENV)|PROMPT_COMMAND")
+OPTION_NAME = re.compile(r"^\S*[=!|:]")  # before a command in a word: `--action=exec=`, `+!`
 DESTRUCTIVE_KEYS = frozenset({"delete-everything", "format-disk", "write-disk"})
 MAX_SCANNED_WORDS = 60
 # Programs that give a whole line to a shell somewhere.
@@ -228,6 +229,8 @@ class _ReviewRun:
         if any(COMMAND_TABLES.match(name) for name in script.assigned):
             self._found(RiskFinding("computed-command", "redefines commands", Level.DOUBT))
         self._evaluates(is_certain=script.expands_again)
+        for value in script.values:
+            self._found(*self._destroying(self._parser.parse(value).commands))
         if way.depth <= MAX_DEPTH:
             for command in script.commands:
                 with self._reading(command.text):
@@ -277,7 +280,7 @@ class _ReviewRun:
         if words != command.words and way.depth <= MAX_DEPTH:
             self._command(command._replace(words=words), way._replace(depth=way.depth + 1))
         self._evaluates(is_certain=_evaluates_names(command))
-        if not command.program or _redefines(command):
+        if not command.program or _redefines(command) or command.program in KEYWORDS:
             reason = "runs a program whose name is only known at run time"
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._context))
@@ -320,13 +323,21 @@ class _ReviewRun:
             return []
         words = command.words[:MAX_SCANNED_WORDS]
         rests = [command._replace(words=words[place:]) for place in range(1, len(words))]
-        if command.program in REMOTE_RUNNERS:
-            texts = (word for word in words[1:] if " " in word and UNKNOWN_PART not in word)
-            rests += [command for text in texts for command in self._parser.parse(text).commands]
+        texts = [
+            *words[1:],
+            *((command.fed or "").splitlines() if command.program in REMOTE_RUNNERS else ()),
+        ]
+        for text in texts:
+            if " " in text.strip() and UNKNOWN_PART not in text:
+                rests += self._parser.parse(OPTION_NAME.sub("", text)).commands
+        return self._destroying(rests)
+
+    def _destroying(self, commands: Iterable[ShellCommand]) -> list[RiskFinding]:
+        """The worst that commands would do which something else may well run."""
         return [
             finding._replace(level=Level.DOUBT)
-            for rest in rests
-            for finding in forbidden.findings(rest, self._context)
+            for command in commands
+            for finding in forbidden.findings(command, self._context)
             if finding.level == Level.FLOOR and finding.key in DESTRUCTIVE_KEYS
         ]
 
@@ -349,6 +360,8 @@ def _without_unknown_start(word: str) -> str:
 def _evaluates_names(command: ShellCommand) -> bool:
     """Whether a builtin evaluates one of its words."""
     words = command.words[1:]
+    if command.program in {"compgen", "complete"}:
+        return any(word.startswith("-W") for word in words)
     if command.program in TESTS:
         return any(re.match(r"-[vR]", word) or word[:1] == UNKNOWN_PART for word in words)
     return command.program in NAME_USERS and any(is_computed_name(word) for word in words)

@@ -177,9 +177,13 @@ def _of_words(program: str, words: tuple[str, ...], command: ShellCommand) -> st
 def _of_git(words: tuple[str, ...]) -> Iterator[str]:
     """What Git gives to a shell: aliases, programs of its settings, and commands to repeat."""
     for place, word in enumerate(words):
-        setting = GIT_SCRIPTS.match(word)
+        name, equals, value = word.partition("=")
+        known = name.replace(UNKNOWN_PART, "") + equals + value
+        setting = GIT_SCRIPTS.match(known)
         if setting is not None:
-            yield word[setting.end() :]
+            yield known[setting.end() :]
+        elif words[place - 1 : place] == ("-c",) and UNKNOWN_PART in name:
+            yield UNKNOWN_PART
         elif word in {"foreach", "run"}:
             yield " ".join(words[place + 1 :])
         elif word in {"-x", "--exec"} or word.endswith("-filter"):
@@ -187,12 +191,13 @@ def _of_git(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def _after_option(words: tuple[str, ...], option: str) -> str | None:
+    """The value of an option of one letter: the rest of its word, or else the next word."""
     for place, word in enumerate(words[1:], 1):
-        is_bundle = re.fullmatch(r"-\w+", word) and option[1] in word
-        if word == option or is_bundle:
-            return " ".join(words[place + 1 : place + 2]) or None
-        if word.startswith((option, "--split-string=", "--command=")) and " " in word:
-            return word.removeprefix(option).rpartition("-string=")[2].rpartition("command=")[2]
+        if word.startswith(("--split-string=", "--command=")):
+            return word.partition("=")[2]
+        bundle = re.match(rf"-\w*?{option[1]}(.*)", word, re.DOTALL)
+        if bundle is not None:
+            return bundle[1] or " ".join(words[place + 1 : place + 2]) or None
     return None
 
 

@@ -127,6 +127,8 @@ PLAIN_TYPES = word_set(
 ) | {"\n"}
 BOUNDARIES = frozenset(" \t\n;&|()")
 WORD_ENDS = b" \t\n;&|()<>`"
+NAMED_DESCRIPTOR = re.compile(rb"\{\w+(?:\[[^]]*\])?\}$")
+TEST_MARKS = word_set("[ [[ ] ]]")
 BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
@@ -163,6 +165,7 @@ class ShellScript(NamedTuple):
     redirects: tuple[str, ...] = ()  # of files, as they are written
     functions: tuple[tuple[str, str], ...] = ()  # names and bodies
     assigned: frozenset[str] = frozenset()
+    values: tuple[str, ...] = ()  # of several words, that variables get
     is_parsed: bool = True
     is_plain: bool = False  # nothing but commands with constant words
     has_quoted_code: bool = False
@@ -205,6 +208,7 @@ class ShellParser:
             tuple(source(node) for node in nodes if node.type == "file_redirect"),
             tuple(_function(node) for node in nodes if node.type == "function_definition"),
             frozenset(_assigned_names(nodes)),
+            tuple(_long_values(nodes, values)),
             not any(command.program in KEYWORDS for command in commands),
             all(node.type in PLAIN_TYPES and not _is_pattern(node) for node in nodes),
             any(_is_quoted_code(node) for node in nodes),
@@ -274,6 +278,8 @@ def _is_sound(root: Node, text: str) -> bool:
 def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
     if node.type == "comment":
         return _is_comment(node, data)
+    if node.type.endswith("_redirect") and NAMED_DESCRIPTOR.search(data[: node.start_byte][-200:]):
+        return False  # `{x}>f` is a redirection, and not a word before one
     if node.type == "heredoc_redirect":
         return is_sound(node, text)
     if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
@@ -281,7 +287,19 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
     is_redirect = node.type in {"file_redirect", "herestring_redirect"}
     if is_redirect and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
         return False  # bash takes what follows for a part of the name
-    return _is_sound_text(node) and (node.child_count > 0 or _is_sound_leaf(node))
+    is_sound_token = node.child_count > 0 or (_is_apart(node, data) and _is_sound_leaf(node))
+    return is_sound_token and _is_sound_text(node)
+
+
+def _is_apart(node: Node, data: bytes) -> bool:
+    """Whether the mark of a test is a word: `[[~` is the name of a program."""
+    is_mark = node.type in TEST_MARKS and node.parent is not None
+    if not is_mark or (node.parent is not None and node.parent.type != "test_command"):
+        return True
+    behind = data[node.end_byte : node.end_byte + 1]
+    if node.type in {"[", "[["}:
+        return behind != b"" and behind in BLANKS
+    return data[node.start_byte - 1 : node.start_byte] in BLANKS and not behind.strip(WORD_ENDS)
 
 
 def _is_sound_text(node: Node) -> bool:
@@ -294,6 +312,8 @@ def _is_sound_text(node: Node) -> bool:
         return not any(re.search(r"(?<!\\)\$[({\[]", part) for part in parts)
     if node.type == "subshell" and text.startswith("(("):
         return False  # arithmetic for bash
+    if node.type == "command_substitution" and text.startswith("$(("):
+        return False  # as above
     if node.type == "command_substitution" and text.startswith("`"):
         return not re.search(r"[`\\]", text[1:-1])
     return node.type != "file_redirect" or "\\" not in text
@@ -566,6 +586,14 @@ def _assignment(node: Node) -> tuple[str, Node | None]:
     if kinds[:2] != ["variable_name", "="] or (after is not None and after.type == "&"):
         return "", None
     return source(node.children[0]), node.children[2] if len(kinds) > 2 else None
+
+
+def _long_values(nodes: list[Node], values: KnownVariables) -> Iterator[str]:
+    """The values of assignments that have several words, as a command has."""
+    for node in nodes:
+        if node.type == "variable_assignment" and node.children[-1].type != "array":
+            texts = fields([node.children[-1]], values)
+            yield from (text for text in texts if " " in text and UNKNOWN_PART not in text)
 
 
 def _assigned_names(nodes: list[Node]) -> Iterator[str]:

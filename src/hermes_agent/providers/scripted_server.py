@@ -70,8 +70,9 @@ class ScriptServer:
         """Serve in this thread, until the process ends."""
         self._server.serve_forever()
 
-    def record(self, body: JsonObject) -> None:
-        """Record a request body."""
+    def record(self, body: JsonObject, headers: dict[str, str]) -> None:
+        """Record a request."""
+        self.headers.append(headers)
         self.requests.append(body)
         if self._log is not None:
             with self._log.open("a", encoding="utf-8") as file:
@@ -125,14 +126,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a completion request."""
         length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length) or b"{}")
+        data = self.rfile.read(length)
+        if len(data) < length:  # the client died while it was sending
+            self.close_connection = True
+            return
+        body = json.loads(data or b"{}")
         if not self.path.endswith(PROMPT_PATHS):
             self._send_json({"error": {"message": "not found"}}, 404)
             return
-        self.server.owner.headers.append(
-            {name.lower(): text for name, text in self.headers.items()}
-        )
-        self.server.owner.record(body)
+        headers = {name.lower(): text for name, text in self.headers.items()}
+        self.server.owner.record(body, headers)
         number, step = self.server.owner.next_step(body)
         if step.fail is not None:
             self._fail(step.fail)

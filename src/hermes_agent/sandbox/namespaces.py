@@ -113,7 +113,7 @@ class NetworkNamespace:
         if self._target is None:
             return False
         done = subprocess.run(
-            [*self._entering(), "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False,
-            timeout=bubblewrap.PROBE_SECONDS,
+            [*self._entering(), "/bin/sh", "-c", ":"], capture_output=True,
+            stdin=subprocess.DEVNULL, check=False, timeout=bubblewrap.PROBE_SECONDS,
         )  # fmt: skip
         return done.returncode == 0

@@ -14,6 +14,7 @@ import subprocess
 import threading
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.shell_hooks.config import DECIDING_EVENTS
 from hermes_agent.tools import process_groups
 from hermes_core.json_values import object_in, parse_object, text_in
 
@@ -44,7 +45,7 @@ class HookResult(NamedTuple):
     block: str = ""
     context: str = ""
     failure: str = ""
-    has_answered: bool = True  # False if it did not start, was killed or took too long
+    has_answered: bool = True  # False if it did not start, was killed, took too long or is cut
 
 
 def run_hook(
@@ -94,7 +95,11 @@ def read_decision(event: str, code: int, out: str, err: str) -> HookResult:
         detail = (err.strip() or out.strip()).splitlines()[-1:]
         failure = f"exit code {code}{': ' if detail else ''}{''.join(detail)}"
         return HookResult(failure=failure, has_answered=not _is_without_answer(code))
-    document = parse_object(out) if out.lstrip().startswith("{") else None
+    is_json = out.lstrip().startswith("{")
+    document = parse_object(out) if is_json else None
+    if is_json and document is None and event in DECIDING_EVENTS:
+        failure = f"its JSON output cannot be read ({len(out)} characters)"
+        return HookResult(failure=failure, has_answered=False)
     if document is None:
         return HookResult(context=out.strip() if event in CONTEXT_EVENTS else "")
     context = text_in(object_in(document, "hookSpecificOutput"), "additionalContext")
@@ -115,8 +120,11 @@ def _objection(document: JsonObject) -> str:
         return text_in(document, "stopReason") or "A hook stopped this."
     if text_in(document, "decision") in {"block", "deny"}:
         return text_in(document, "reason") or "A hook blocked this."
+    reason = text_in(specific, "permissionDecisionReason")
     if text_in(specific, "permissionDecision") == "deny":
-        return text_in(specific, "permissionDecisionReason") or "A hook denied this."
+        return reason or "A hook denied this."
+    if text_in(specific, "permissionDecision") == "ask":  # hooks cannot start a question here
+        return f"A hook wants a person to decide this{': ' if reason else '.'}{reason}"
     return ""
 
 

@@ -54,7 +54,7 @@ def load(path: Path) -> dict[str, object]:
 
 
 def has(path: Path, section: str, key: str = "") -> bool:
-    """Whether a file has a section, or a key in it; True for a section that is no block."""
+    """Whether a file has a section, or a key in it; True for a section that is not a block."""
     block = _current(path).get(section)
     return key in block if key and isinstance(block, dict) else block is not None
 

@@ -13,8 +13,10 @@ from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import HermesError
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_core.paths import hermes_home
+from hermes_core.system_programs import SYSTEM_PATH
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes_cli.output import CommandOutput
@@ -98,8 +100,19 @@ def open_browser(link: str, out: CommandOutput) -> None:
         return
     import webbrowser  # noqa: PLC0415 - looks for browsers
 
-    if not webbrowser.open(_redirect_page(link).as_uri()):
+    if not _opens(webbrowser.open, _redirect_page(link).as_uri()):
         out.note("Cannot open a browser; open the link manually.")
+
+
+def _opens(open_page: Callable[[str], bool], page: str) -> bool:
+    """Open a page with a browser of the system, or with the one that $BROWSER names."""
+    path = os.environ.get("PATH", "")
+    if not os.environ.get("BROWSER"):
+        os.environ["PATH"] = SYSTEM_PATH  # the library looks for browsers there
+    try:
+        return open_page(page)
+    finally:
+        os.environ["PATH"] = path
 
 
 def _redirect_page(link: str) -> Path:

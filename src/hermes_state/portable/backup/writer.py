@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core import home_files, paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
+from hermes_core.home_files import FileCategory
 from hermes_state.engine.database_factory import open_database
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -53,7 +54,6 @@ from hermes_state.portable.store_copy import StoreCopy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_core.home_files import FileCategory
     from hermes_state.engine.engine import Engine
 
 WORK_PREFIX: Final = ".hermes-backup-"
@@ -117,7 +117,7 @@ def write_backup(
             manifest = inspect(snapshot, watcher)
             manifest.created_at = engine.clock.now()
             manifest.with_secrets = with_secrets and (home / SECRETS_NAME).exists()
-            found = list(home_files.files_in(home))
+            found = _files_of(engine)
             manifest.left_out = home_files.left_out(found, with_secrets=with_secrets)
             files = {STORE_NAME: snapshot}
             files |= _other_files(engine, work, found, with_secrets=with_secrets)
@@ -320,6 +320,21 @@ def _value(connection: sqlite3.Connection, sql: str) -> Any:
     return None if row is None else row[0]
 
 
+def _files_of(engine: Engine) -> list[tuple[str, FileCategory]]:
+    """Every file of the home with its category; what no archive may contain is unknown."""
+    own_journal = f"{SPOOL_PREFIX}{engine.path.name}-"
+    return [
+        (name, category)
+        if not category.may_be_archived
+        or (
+            belongs_in_backup(name)
+            and (not name.startswith(SPOOL_PREFIX) or name.startswith(own_journal))
+        )
+        else (name, FileCategory.UNKNOWN)
+        for name, category in home_files.files_in(engine.path.parent)
+    ]
+
+
 def _other_files(
     engine: Engine, work: Path, found: list[tuple[str, FileCategory]], *, with_secrets: bool
 ) -> dict[str, Path]:
@@ -331,10 +346,7 @@ def _other_files(
     home, files = engine.path.parent, {}
     for number, (name, category) in enumerate(found):
         is_included = category.may_be_archived if with_secrets else category.is_archived
-        is_journal = not name.startswith(SPOOL_PREFIX) or name.startswith(
-            f"{SPOOL_PREFIX}{engine.path.name}-"
-        )
-        if not (is_included and is_journal and belongs_in_backup(name)) or name == STORE_NAME:
+        if not is_included or name == STORE_NAME:
             continue
         if name.startswith(MEDIA_PREFIX):
             files[name] = home / name
