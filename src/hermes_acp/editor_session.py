@@ -9,19 +9,30 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from acp.helpers import (
     update_agent_message_text,
     update_agent_thought_text,
+    update_available_commands,
     update_current_mode,
     update_user_message_text,
 )
-from acp.schema import ConfigOptionUpdate, Cost, PromptResponse, SessionInfoUpdate, UsageUpdate
+from acp.schema import (
+    AvailableCommand,
+    AvailableCommandInput,
+    ConfigOptionUpdate,
+    Cost,
+    PromptResponse,
+    SessionInfoUpdate,
+    UnstructuredCommandInput,
+    UsageUpdate,
+)
 
-from hermes_acp import editor_commands, session_options
+from hermes_acp import session_options
 from hermes_acp.plans import plan_of
 from hermes_acp.prompt_content import attached_files
 from hermes_acp.prompt_turn import STOPPED_DAEMON, PromptTurn
 from hermes_acp.questions import EditorQuestions
-from hermes_acp.replay import replay
 from hermes_acp.shown_calls import ShownCalls
+from hermes_conversation.agent_factory import summarize_call
 from hermes_core.isolate import attempt_async
+from hermes_core.json_values import objects_in
 from tui_gateway.frames import NO_SESSION, NO_STORED_SESSION, NOTHING_TO_DO, RpcError
 from tui_gateway.protocol import (
     ApprovalQuestion,
@@ -44,6 +55,7 @@ from tui_gateway.protocol import (
     ToolText,
     parse,
 )
+from tui_gateway.summaries import CommandSummary
 
 if TYPE_CHECKING:
     from acp.helpers import SessionUpdate
@@ -57,6 +69,121 @@ if TYPE_CHECKING:
     from tui_gateway.summaries import ModelSummary
 
     EditorUpdate = SessionUpdate | UsageUpdate | ConfigOptionUpdate
+    from collections.abc import Iterator
+
+    from acp.schema import AvailableCommandsUpdate
+
+    from hermes_core.messages import Content, ToolCallDict
+    from tui_gateway.protocol import DisplayedMessage
+
+
+LOST_RESULT: Final = '{"error": "Interrupted before it could finish."}'
+
+
+def replay(opened: OpenedState, calls: ShownCalls) -> Iterator[SessionUpdate]:
+    """The messages of a conversation, then the output of its running turn."""
+    for message in opened.messages:
+        if message["role"] == "user":
+            yield update_user_message_text(text_of(message["content"]))
+        elif message["role"] == "summary":
+            yield update_agent_thought_text(text_of(message["content"]))
+        elif message["role"] == "assistant":
+            yield from _answer(message)
+            yield from (plan_of(call) or calls.start(call) for call in calls_of(message))
+        elif message["role"] == "tool":
+            name, call_id = message["tool_name"] or "", message["tool_call_id"] or ""
+            if calls.is_running(call_id):
+                text = text_of(message["content"])
+                yield calls.finish(ToolComplete(call_id, name, text, 0.0))
+    running = () if opened.inflight is None else opened.inflight.tools
+    running_ids = {tool.tool_id for tool in running}
+    for call in calls.running():
+        if call.tool_id not in running_ids:
+            yield calls.finish(ToolComplete(call.tool_id, call.name, LOST_RESULT, 0.0))
+    yield from _inflight(opened, calls)
+
+
+def _inflight(opened: OpenedState, calls: ShownCalls) -> Iterator[SessionUpdate]:
+    turn = opened.inflight
+    if turn is None:
+        return
+    if turn.asked:
+        yield update_user_message_text(turn.asked)
+    if turn.text:
+        yield update_agent_message_text(turn.text)
+    for tool in turn.tools:
+        if not calls.is_running(tool.tool_id) and plan_of(tool) is None:
+            yield calls.start(tool)
+
+
+def _answer(message: DisplayedMessage) -> Iterator[SessionUpdate]:
+    if message["reasoning"]:
+        yield update_agent_thought_text(message["reasoning"])
+    text = text_of(message["content"])
+    if text:
+        yield update_agent_message_text(text)
+
+
+def calls_of(message: DisplayedMessage) -> list[ToolStart]:
+    """The tool calls of a stored answer."""
+    calls = message["tool_calls"]
+    return [_started(call) for call in calls] if isinstance(calls, list) else []
+
+
+def _started(call: ToolCallDict) -> ToolStart:
+    function = call.get("function")
+    name, arguments = (function["name"], function["arguments"]) if function else ("", "")
+    tool_id = call.get("id") or call.get("call_id") or ""
+    return ToolStart(tool_id, name, summarize_call(name, arguments), arguments)
+
+
+def text_of(content: Content) -> str:
+    """The text of a message; pictures are named."""
+    if isinstance(content, list):
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(str(text) for text in texts if text)
+    return str(content or "")
+
+
+class TypedCommand(NamedTuple):
+    """A command that was typed; whether editors have it is for the daemon to say."""
+
+    name: str
+    argument: str
+
+
+async def available(link: DaemonLink, cwd: Path) -> AvailableCommandsUpdate:
+    """The commands that an editor offers."""
+    return update_available_commands(
+        AvailableCommand(
+            name=command.name.removeprefix("/"),
+            description=command.help,
+            input=_input(command.hint),
+        )
+        for command in await _catalog(link, cwd, "editor")
+    )
+
+
+def _input(hint: str) -> AvailableCommandInput | None:
+    return AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None
+
+
+async def find(link: DaemonLink, text: str, cwd: Path) -> TypedCommand | None:
+    """The command in a prompt; None for other texts, such as paths."""
+    if not text.startswith("/"):
+        return None
+    word, _, argument = text.partition(" ")
+    for command in await _catalog(link, cwd, "screen"):
+        if word.lower() in {command.name, *command.aliases}:
+            name = command.name.removeprefix("/")
+            return TypedCommand(name, argument.strip())
+    return None
+
+
+async def _catalog(link: DaemonLink, cwd: Path, surface: str) -> list[CommandSummary]:
+    answer = await link.call("commands.catalog", cwd=str(cwd), surface=surface)
+    return [parse(CommandSummary, item) for item in objects_in(answer, "commands")]
+
 
 SOURCE: Final = "acp"
 CHANGED_ELSEWHERE: Final = (
@@ -147,7 +274,7 @@ class EditorSession:
 
     async def _show_state(self, opened: OpenedState) -> None:
         """Show what is not in the history: commands, tokens, pending questions."""
-        await self.show(await editor_commands.available(self._link, self.cwd()))
+        await self.show(await available(self._link, self.cwd()))
         await self._show_info(opened.info)
         if opened.unread:
             await self.show_text(RETURNED_INPUT.format(opened.unread))
@@ -192,7 +319,7 @@ class EditorSession:
     async def prompt(self, content: PromptContent) -> PromptResponse:
         """Run a turn, or a slash command; the response when it has ended."""
         await self._require_open()
-        command = await editor_commands.find(self._link, content.text, self.cwd())
+        command = await find(self._link, content.text, self.cwd())
         if command is not None:
             return await self._run_command(command)
         with attached_files(content.images) as paths:
@@ -211,7 +338,7 @@ class EditorSession:
         finally:
             self._turns.remove(turn)
 
-    async def _run_command(self, command: editor_commands.TypedCommand) -> PromptResponse:
+    async def _run_command(self, command: TypedCommand) -> PromptResponse:
         try:
             answer = await self.call(
                 "command.dispatch", name=command.name, arg=command.argument, surface="editor"

@@ -5,6 +5,7 @@ All state is in the store, so any process can resume the conversation.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from pathlib import Path
@@ -24,7 +25,6 @@ from hermes_agent.events import (
     UsageReport,
     outcome,
 )
-from hermes_agent.lease_renewal import renewing_lease
 from hermes_agent.memory.review import ReviewDependencies, Reviews
 from hermes_agent.messages import ToolCall, Usage
 from hermes_agent.providers.completion import complete
@@ -35,6 +35,7 @@ from hermes_agent.turn_control import Cancel, Steering, join_texts
 from hermes_agent.turn_deadline import DEFAULT_LIMITS, TurnDeadline, WaitingPrompter
 from hermes_agent.turn_hooks import TurnHooks, TurnIdentity, no_plugins
 from hermes_core.ids import new_session_id
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +53,37 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_state.delivery.leases import Lease
     from hermes_state.store import SessionDB
+
+
+RENEW_SECONDS: Final = 20.0
+
+
+@contextlib.contextmanager
+def renewing_lease(
+    later: Callable[[float, Callable[[], object]], object],
+    renew: Callable[[], object],
+    on_lost: Callable[[], object],
+    seconds: float = RENEW_SECONDS,
+) -> Iterator[None]:
+    """Renew the turn's lease while the body runs; *on_lost* is called when that fails.
+
+    *later* runs a function after some seconds, in a thread that all turns share.
+    """
+    is_over = threading.Event()
+
+    def renew_once() -> None:
+        if is_over.is_set():
+            return
+        if not isinstance(attempt("renew the turn", renew), Failure):
+            later(seconds, renew_once)
+        elif not is_over.is_set():
+            on_lost()
+
+    later(seconds, renew_once)
+    try:
+        yield
+    finally:
+        is_over.set()
 
 
 def _at_deadline(finished: TurnFinished, deadline: TurnDeadline) -> TurnFinished:

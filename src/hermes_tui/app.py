@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.app import App, SuspendNotSupported
 from textual.binding import Binding
+from textual.filter import LineFilter, Monochrome
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
@@ -25,7 +29,6 @@ from hermes_tui.event_queue import MERGE_SECONDS, EventQueue, is_merged
 from hermes_tui.event_view import EventView
 from hermes_tui.external_editor import edit_text
 from hermes_tui.messages import NoticeLine
-from hermes_tui.no_color import remove_colors
 from hermes_tui.notifications import DEFAULT_SETTINGS, TurnNotifier
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
@@ -35,6 +38,7 @@ from hermes_tui.trust_dialog import TrustReview
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.color import Color
     from textual.driver import Driver
     from textual.widgets import TextArea
     from textual.worker import Worker
@@ -43,6 +47,27 @@ if TYPE_CHECKING:
     from hermes_tui.input_history import InputHistory
     from hermes_tui.notifications import NotificationSettings
     from tui_gateway.protocol import ClientEvent
+
+
+class WithoutColors(LineFilter):
+    """Keeps bold, dim, italic, underline and reverse."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The segments without colors."""
+        del background
+        return [Segment(text, style and _plain(style), None) for text, style, _ in segments]
+
+
+@lru_cache(1024)
+def _plain(style: Style) -> Style:
+    return style.without_color + Style.from_meta(style.meta)
+
+
+def remove_colors(app: App[Any]) -> None:
+    """Replace the filter of the toolkit."""
+    filters = [item for item in app._filters if not isinstance(item, Monochrome)]  # noqa: SLF001 - no public API
+    app._filters[:] = [*filters, WithoutColors()]  # noqa: SLF001 - as above
+
 
 REPEAT_SECONDS: Final = 2.0
 DARK, LIGHT = "textual-dark", "textual-light"

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from hermes_agent import events
 from hermes_agent.sandbox.runner import find_sandbox
+from hermes_agent.tools import files
+from hermes_agent.tools.arguments import ToolError
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.pending_input import (
@@ -27,8 +31,8 @@ from hermes_conversation.tool_results import status_of
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.isolate import Failure, attempt
+from hermes_core.json_values import text_in
 from tui_gateway.frames import BUSY, RpcError
-from tui_gateway.input_senders import InputSenders
 from tui_gateway.protocol import (
     InputWaiting,
     MessageAttached,
@@ -46,16 +50,78 @@ from tui_gateway.protocol import (
     ToolText,
 )
 from tui_gateway.questions import Questions
-from tui_gateway.replaced_text import replaced_text
 from tui_gateway.turn_view import TurnView, display_message, usage, usage_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
+    from hermes_core.json_values import JsonObject
     from hermes_state.store import SessionDB
     from tui_gateway.protocol import ClientEvent, DisplayedMessage
+
+
+Client = TypeVar("Client")
+
+
+class InputSenders(Generic[Client]):
+    """The senders of input that waits for a turn; the owner guards it with a lock."""
+
+    def __init__(self) -> None:
+        self._sent: list[tuple[str, Client | None]] = []
+
+    def add(self, text: str, client: Client | None) -> None:
+        """A client has sent *text*."""
+        self._sent.append((text, client))
+
+    def split(
+        self, items: Iterable[PromptInput], clients: Sequence[Client]
+    ) -> dict[int, list[PromptInput]]:
+        """*items* by the `id` of the client they return to.
+
+        What a client sent that is not among *clients* goes to the last of them: one that has
+        reconnected is there.
+        """
+        result: dict[int, list[PromptInput]] = {}
+        for item in items:
+            sender = self._pop(item.text)
+            present = any(sender is client for client in clients)
+            receiver = sender if present else next(reversed(clients), None)
+            result.setdefault(id(receiver), []).append(item)
+        return result
+
+    def keep(self, texts: Sequence[str]) -> None:
+        """Forget the senders of all input except *texts*."""
+        self._sent = [sent for sent in self._sent if sent[0] in texts]
+
+    def _pop(self, text: str) -> Client | None:
+        for number, (sent, client) in enumerate(self._sent):
+            if sent == text:
+                del self._sent[number]
+                return client
+        return None
+
+
+WRITE_TOOL: Final = "write_file"
+MAX_TEXT_BYTES: Final = 500_000  # a longer text is not sent
+
+
+def replaced_text(
+    call: ToolStart, cwd: Path, is_hidden: Callable[[Path, Path], bool]
+) -> str | None:
+    """The current text of the file that a call replaces; None for a new one and other calls."""
+    if call.name != WRITE_TOOL:
+        return None
+    try:
+        arguments: JsonObject = json.loads(call.args_text)
+        path = (cwd / Path(text_in(arguments, "path")).expanduser()).resolve()
+        if is_hidden(path, cwd) or path.stat().st_size > MAX_TEXT_BYTES:
+            return None
+        return files.displayable_text(files.load(path).text)
+    except (OSError, ValueError, AttributeError, RuntimeError, ToolError):
+        return None  # there is no such file, or the tool reports what is wrong with it
+
 
 STATUS_BY_END: Final = {
     events.TurnEnd.COMPLETE: "complete",

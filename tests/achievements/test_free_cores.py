@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_achievements.scan import free_cores
-from hermes_achievements.scan.free_cores import busy_share, count_free_cores, read_core_times
+from hermes_achievements.scan import scanner
+from hermes_achievements.scan.scanner import busy_share, count_free_cores, read_core_times
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,15 +52,15 @@ def test_workers_follow_idle_cores_and_not_the_load_average(
     monkeypatch: pytest.MonkeyPatch, cores: int, idle_ticks: int, workers: int
 ) -> None:
     readings = iter([(0, 0), (idle_ticks, 10 * cores)])
-    monkeypatch.setattr(free_cores, "_usable_cores", lambda: frozenset(range(cores)))
-    monkeypatch.setattr(free_cores, "read_core_times", lambda _cores: next(readings))
-    monkeypatch.setattr(free_cores, "SAMPLE_SECONDS", 0)
+    monkeypatch.setattr(scanner, "_usable_cores", lambda: frozenset(range(cores)))
+    monkeypatch.setattr(scanner, "read_core_times", lambda _cores: next(readings))
+    monkeypatch.setattr(scanner, "SAMPLE_SECONDS", 0)
     monkeypatch.setattr(os, "getloadavg", lambda: (50.0, 50.0, 50.0))
     assert count_free_cores() == workers
 
 
 def test_load_average_is_used_without_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(free_cores, "_usable_cores", lambda: frozenset(range(4)))
-    monkeypatch.setattr(free_cores, "read_core_times", lambda _cores: None)
+    monkeypatch.setattr(scanner, "_usable_cores", lambda: frozenset(range(4)))
+    monkeypatch.setattr(scanner, "read_core_times", lambda _cores: None)
     monkeypatch.setattr(os, "getloadavg", lambda: (4.0, 0.0, 0.0))
     assert count_free_cores() == 2

@@ -20,7 +20,7 @@ from hermes_conversation import achievements
 from hermes_core.errors import ScanBusyError, ScanError, StoreError
 from hermes_core.history_rows import LedgerEntry
 from hermes_core.paths import state_db_path
-from hermes_state.engine.postgres import exclusive
+from hermes_state.engine.postgres import database
 from hermes_state.ledger.factory import open_ledger
 from hermes_state.ledger.history import open_history
 from support.command_line import run_hermes
@@ -267,7 +267,7 @@ def test_a_history_restored_on_another_server_is_followed(url: str) -> None:
 @pytest.mark.usefixtures("url")
 def test_a_holder_that_stopped_working_loses_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_STORE_NODE_TIMEOUT_SECONDS", "2")
-    monkeypatch.setattr(exclusive, "_beat", lambda *_arguments: None)  # as if it were frozen
+    monkeypatch.setattr(database, "_beat", lambda *_arguments: None)  # as if it were frozen
     with (
         closing(open_ledger(state_db_path())) as frozen,
         closing(open_ledger(state_db_path())) as other,
@@ -289,14 +289,14 @@ def _takes(ledger: LedgerFile | SharedLedger) -> bool:
 def test_a_holder_that_works_keeps_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_STORE_NODE_TIMEOUT_SECONDS", "2")
     beats: list[float] = []
-    original = exclusive.PostgresConnection.execute
+    original = database.PostgresConnection.execute
 
     def count(self: Any, sql: str, *arguments: Any) -> Any:
         if sql == "SELECT 1":
             beats.append(1)
         return original(self, sql, *arguments)
 
-    monkeypatch.setattr(exclusive.PostgresConnection, "execute", count)
+    monkeypatch.setattr(database.PostgresConnection, "execute", count)
     with (
         closing(open_ledger(state_db_path())) as working,
         closing(open_ledger(state_db_path())) as other,

@@ -16,8 +16,8 @@ from hermes_agent.mcp.given_servers import parse_given_servers, with_given
 from hermes_cli.commands.chat import acp as command
 from hermes_cli.output import CommandOutput
 from hermes_core.errors import UsageError
+from tui_gateway.live_session import replaced_text
 from tui_gateway.protocol import MessageDelta, SteerRead, ToolComplete, ToolStart, ToolText
-from tui_gateway.replaced_text import replaced_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ import pytest
 
 from agent.conftest import of_kind
 from hermes_agent import events
+from hermes_agent.agent import renewing_lease
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
-from hermes_agent.lease_renewal import renewing_lease
 from hermes_agent.tools.base import Tool, always_reads, failure, success
 from hermes_agent.turn import OUT_OF_REQUESTS
 from hermes_core.errors import LeaseLostError, LeaseTakenError

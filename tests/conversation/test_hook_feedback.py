@@ -10,7 +10,7 @@ import pytest
 
 from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.metrics.facts import ROLE_FIELD, USER_ROLE
-from hermes_acp.replay import replay
+from hermes_acp.editor_session import replay
 from hermes_acp.shown_calls import ShownCalls
 from hermes_agent.context.carried_facts import user_messages
 from hermes_agent.context.compaction import split

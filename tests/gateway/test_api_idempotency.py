@@ -13,7 +13,7 @@ from gateway.platforms.api_server.adapter import ApiAdapter
 from gateway.platforms.api_server.exchanges import AnswerCache, StoredAnswer
 from gateway.platforms.api_server.requests import token_of
 from gateway.platforms.base import OutgoingMessage
-from gateway.process.adapter_factory import AdapterMemory
+from gateway.process.runner import AdapterMemory
 from hermes_core.config.file import ConfigFile
 from support.api_setup import (
     API_KEY,

@@ -15,8 +15,8 @@ import pytest
 
 from gateway.platforms.matrix.adapter import make
 from gateway.platforms.matrix.encryption.record_names import OWNER
-from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.config_loader import Secrets
+from gateway.process.runner import AdapterMemory
 from hermes_core.errors import PlatformRefusedError
 from hermes_state.files import RECORD_PREFIX, AdapterRecords
 from support.adapters import AdapterSetup, RecordingInbox

@@ -16,9 +16,9 @@ import pytest
 
 from acceptance.campaign import wait_until
 from gateway import status
-from gateway.process.adapter_factory import create_adapters
 from gateway.process.config_loader import config_of_home
 from gateway.process.http_server import HttpServer
+from gateway.process.runner import create_adapters
 from gateway.routing.entries import SessionEntry
 from gateway.routing.sources import SessionSource
 from hermes_conversation.command_environment import environment_without_secrets

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.process.adapter_factory import create_adapters
 from gateway.process.config_loader import config_of_home
 from gateway.process.http_server import HttpServer
+from gateway.process.runner import create_adapters
 from support import discord_server, slack_server
 from support.adapters import PNG
 from support.discord_setup import discord_setup

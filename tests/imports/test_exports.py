@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_core.errors import UsageError
+from hermes_import.agents.web_exports import items_of
 from hermes_import.importer import AgentImport
-from hermes_import.json_items import items_of
 from hermes_import.registry import SourceRegistry
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from gateway.platforms.api_server.adapter import ApiAdapter
-from gateway.process.adapter_factory import AdapterMemory, find_api_key
 from gateway.process.http_server import HttpServer
+from gateway.process.runner import AdapterMemory, find_api_key
 from hermes_core.paths import hermes_home
 from support.adapters import AdapterSetup
 from support.gateways import running_gateway

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from gateway.platforms.discord.adapter import DiscordAdapter
-from gateway.process.adapter_factory import AdapterMemory
+from gateway.process.runner import AdapterMemory
 from support.adapters import ServerSetup
 from support.discord_server import TOKEN, DiscordServer
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from gateway.platforms.slack.adapter import SlackAdapter
-from gateway.process.adapter_factory import AdapterMemory
+from gateway.process.runner import AdapterMemory
 from support.adapters import ServerSetup
 from support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from support.waiting import async_wait_until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.process.adapter_factory import AdapterMemory
+from gateway.process.runner import AdapterMemory
 from support.adapters import ServerSetup
 from support.telegram_server import TOKEN, TelegramServer
 

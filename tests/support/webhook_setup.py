@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.adapter import WebhookAdapter, make
-from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.http_server import HttpServer
+from gateway.process.runner import AdapterMemory
 from support.adapters import AdapterSetup
 from support.gateways import running_gateway
 from support.plain_http import NO_CERTIFICATES

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
@@ -18,7 +20,6 @@ from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics import METRIC_RULES
 from hermes_achievements.metrics.facts import FACT_RULES
 from hermes_achievements.metrics.tally import Contribution, Tally
-from hermes_achievements.scan.free_cores import count_free_cores
 from hermes_achievements.scan.history import HistoryPosition
 from hermes_achievements.scan.ledger_entries import collect_facts, extend_facts, make_entry
 from hermes_achievements.scan.workers import (
@@ -36,6 +37,59 @@ if TYPE_CHECKING:
 
     from hermes_achievements.scan.history import History, Ledger, LedgerEntry
     from hermes_achievements.scan.workers import JobResult
+
+
+MAX_WORKERS: Final = 8
+SAMPLE_SECONDS: Final = 0.1  # the kernel counts in hundredths of a second
+STATISTICS_FILE: Final = Path("/proc/stat")
+IDLE_COLUMNS: Final = slice(3, 5)  # idle, and waiting for a disk
+COUNTED_COLUMNS: Final = 8  # the times of guests are included in earlier columns
+
+
+def count_free_cores() -> int:
+    """Number of workers that do not slow down other processes.
+
+    A busy core counts half, since workers run at low priority.
+    """
+    cores = _usable_cores()
+    return max(1, min(MAX_WORKERS, round(len(cores) - _count_busy(cores) / 2)))
+
+
+def _usable_cores() -> frozenset[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def _count_busy(cores: frozenset[int]) -> float:
+    """How many of *cores* are busy now; without statistics, the load of the last minute."""
+    before = read_core_times(cores)
+    if before is None:
+        return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    time.sleep(SAMPLE_SECONDS)
+    return busy_share(before, read_core_times(cores) or before) * len(cores)
+
+
+def read_core_times(cores: frozenset[int], file: Path = STATISTICS_FILE) -> tuple[int, int] | None:
+    """The idle and the total time of *cores* since the start; None where it is unknown."""
+    try:
+        lines = file.read_text("ascii").splitlines()
+    except OSError:  # not Linux, or hidden
+        return None
+    idle = total = 0
+    for name, *columns in filter(None, map(str.split, lines)):
+        if name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in cores:
+            times = [int(column) for column in columns[:COUNTED_COLUMNS]]
+            idle += sum(times[IDLE_COLUMNS])
+            total += sum(times)
+    return (idle, total) if total else None
+
+
+def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """The share of busy time between two readings, from 0 to 1."""
+    idle, total = after[0] - before[0], after[1] - before[1]
+    return min(1.0, max(0.0, 1 - idle / total)) if total > 0 else 0.0
+
 
 log = logging.getLogger(__name__)
 

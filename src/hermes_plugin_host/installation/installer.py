@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import tempfile
@@ -17,7 +18,6 @@ from hermes_core.errors import FetchError, HermesError, PluginError, UsageError
 from hermes_plugin_host.discovery import ENTRY_POINT_GROUP
 from hermes_plugin_host.importer import libraries_folder
 from hermes_plugin_host.installation import libraries, records, sources
-from hermes_plugin_host.installation.permissions import Permissions, read_permissions
 from hermes_plugin_host.installation.records import InstalledPlugin, tree_sha256
 from hermes_plugin_host.manifest import (
     DASHBOARD_MANIFEST,
@@ -31,6 +31,85 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_plugin_host.installation.sources import PluginSource
+    from hermes_plugin_host.manifest import PluginManifest
+
+
+# What a plugin asks for, and what its code uses: shown before it is enabled.
+#
+# Plugins are not confined: what is declared here informs the user and limits nothing.
+
+USES: Final = {
+    "network": (
+        "aiohttp", "asyncio.open_connection", "ftplib", "http", "httpx", "imaplib", "requests",
+        "smtplib", "socket", "urllib", "urllib3", "websockets",
+    ),
+    "files": ("glob", "open", "pathlib", "shutil", "sqlite3", "tempfile"),
+    "programs": ("multiprocessing", "os.popen", "os.system", "pty", "subprocess"),
+    "secrets": ("dotenv", "keyring", "os.environ", "os.getenv"),
+    "native code": ("cffi", "ctypes"),
+    "code that is loaded later": ("eval", "exec", "importlib", "marshal", "pickle", "runpy"),
+}  # fmt: skip
+
+
+class Permissions(NamedTuple):
+    """The permissions that a plugin declares, and what its code uses, by kind."""
+
+    declared: tuple[str, ...]
+    secrets: tuple[str, ...]
+    uses: dict[str, list[str]]
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON output."""
+        return {
+            "declared": list(self.declared),
+            "secrets": list(self.secrets),
+            "uses": self.uses,
+        }
+
+    def lines(self) -> list[tuple[str, str]]:
+        """For people."""
+        rows = [
+            ("asks for", "; ".join(self.declared) or "nothing declared"),
+            *([("variables", ", ".join(self.secrets))] if self.secrets else []),
+        ]
+        return rows + [(f"uses {kind}", ", ".join(names)) for kind, names in self.uses.items()]
+
+
+def read_permissions(folder: Path, manifest: PluginManifest) -> Permissions:
+    """The permissions of a plugin in a folder."""
+    names: set[str] = set()
+    for path in sorted(folder.rglob("*.py")):
+        names |= _names_used(path)
+    uses = {
+        kind: found
+        for kind, known in USES.items()
+        if (found := sorted(name for name in known if _is_used(name, names)))
+    }
+    return Permissions(manifest.permissions, manifest.requires_env, uses)
+
+
+def _is_used(name: str, names: set[str]) -> bool:
+    return any(used == name or used.startswith(f"{name}.") for used in names)
+
+
+def _names_used(path: Path) -> set[str]:
+    """Imported modules and called names; a file that is not Python has none."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, OSError, RecursionError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names.add(f"{node.value.id}.{node.attr}")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            names.add(node.func.id)
+    return names
+
 
 PLUGIN_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 # The plugin of a package: its files are those of the package.

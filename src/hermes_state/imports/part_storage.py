@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.messages import preview
 from hermes_state.engine.transaction import insert_sql
-from hermes_state.imports import original_columns
 from hermes_state.imports.identities import (
     IS_USABLE,
     identities,
@@ -19,7 +18,6 @@ from hermes_state.imports.identities import (
 )
 from hermes_state.imports.inheritance import FIND_SESSION, inherit
 from hermes_state.imports.rows import ConversationKind, PartResult
-from hermes_state.imports.source_labels import follow_labels
 from hermes_state.imports.values import (
     COLUMNS,
     answer_usage_values,
@@ -37,12 +35,14 @@ from hermes_state.messages.rows import (
     to_utf8_text,
     tool_call_count,
 )
-from hermes_state.portable.import_extras import PARENT_NAME, save_extra
-from hermes_state.sessions import index, usage
+from hermes_state.portable.import_extras import LABELS_NAME, PARENT_NAME, save_extra, save_json
+from hermes_state.sessions import index, trash, usage
 from hermes_state.sessions import rows as sessions
+from hermes_state.sessions.records import EXTRA_COLUMNS
+from hermes_state.sessions.rows import UPSERT_EXTRA, archive, prompt_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
@@ -50,10 +50,132 @@ if TYPE_CHECKING:
     from hermes_state.engine.values import SqlValue
     from hermes_state.imports.identities import KnownMessage
     from hermes_state.imports.rows import (
+        ImportedConversation,
         ImportedMessage,
         ImportedPart,
         ImportedUsage,
     )
+
+
+SESSION_COLUMNS: Final = (
+    "user_id", "model_config", "system_prompt", "session_key", "chat_id", "chat_type",
+    "thread_id", "display_name", "origin_json", "expiry_finalized", "git_repo_root",
+    "rewind_count", "title_source", "profile_name", "pinned", "hidden", "last_read_at",
+)  # fmt: skip
+MESSAGE_COLUMNS: Final = (
+    "token_count", "reasoning_content", "reasoning_details", "codex_reasoning_items",
+    "codex_message_items", "platform_message_id", "active", "compacted", "effect_disposition",
+    "api_content", "display_kind", "display_metadata",
+)  # fmt: skip
+MESSAGE_DEFAULTS: Final[dict[str, SqlValue]] = {"active": 1, "compacted": 0}
+SET_COUNTS = "UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?"
+HIDE_ROW = """
+    UPDATE messages SET active = 0, compacted = ? WHERE id = ? AND coalesce(active, 1) = 1
+"""
+
+
+def session_values(tx: Tx, columns: Mapping[str, SqlValue]) -> dict[str, SqlValue]:
+    """The values of a new session row; those that the file has no column for are left out."""
+    values = {name: _text(columns[name]) for name in SESSION_COLUMNS if columns.get(name)}
+    prompt = values.pop("system_prompt", None)
+    if isinstance(prompt, str):
+        values |= prompt_columns(tx, prompt)
+    return values
+
+
+def save_extras(tx: Tx, session_id: str, columns: Mapping[str, SqlValue]) -> None:
+    """Store the values of columns that only newer files have."""
+    for name in EXTRA_COLUMNS - set(tx.columns.sessions):
+        value = columns.get(name)
+        if value:
+            text = repr(value) if isinstance(value, float) else value
+            tx.execute(UPSERT_EXTRA, (session_id, name, text))
+
+
+def set_counts(tx: Tx, session_id: str, columns: Mapping[str, SqlValue]) -> None:
+    """Give a new session the counts of hermes-agent, which leave out compacted messages."""
+    messages, calls = columns.get("message_count"), columns.get("tool_call_count")
+    if messages:
+        tx.execute(SET_COUNTS, (messages, calls or 0, session_id))
+
+
+def message_names(tx: Tx, messages: Iterable[ImportedMessage]) -> tuple[str, ...]:
+    """The further columns of these messages; none for those of other agents."""
+    if not any(message.columns for message in messages):
+        return ()
+    return tuple(name for name in MESSAGE_COLUMNS if name in tx.columns.messages)
+
+
+def message_values(message: ImportedMessage, names: Iterable[str]) -> list[SqlValue]:
+    """The values of a message in these columns."""
+    values = (message.columns.get(name) for name in names)
+    return [
+        MESSAGE_DEFAULTS.get(name) if value is None else _text(value)
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def hide_row(tx: Tx, row_id: int, message: ImportedMessage) -> bool:
+    """Hide a stored message that was undone or compacted since; whether it changed."""
+    if message.columns.get("active", 1) or not message.columns:
+        return False
+    compacted = message.columns.get("compacted") or 0
+    return tx.execute(HIDE_ROW, (compacted, row_id)).rowcount > 0
+
+
+def _text(value: SqlValue) -> SqlValue:
+    return to_utf8_text(value) if isinstance(value, str) else value
+
+
+# Title and archive state of a conversation in its agent, which are followed here.
+#
+# What the agent said last is stored. A change there is applied here unless the user has changed
+# the same thing here: a title that is not the one of the import stays.
+
+NUMBERED_TITLES = "SELECT count(*) FROM sessions WHERE title >= ? AND title < ?"
+SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ?"
+CURRENT = "SELECT title, coalesce(archived, 0) FROM sessions WHERE id = ?"
+STORED = "SELECT value FROM hermes_session_extra WHERE session_id = ? AND name = ?"
+
+
+class SourceLabels(NamedTuple):
+    """What the agent said last, and the title that was made of it here."""
+
+    title: str | None
+    title_here: str | None
+    is_archived: bool
+
+
+def follow_labels(tx: Tx, session_id: str, about: ImportedConversation) -> None:
+    """Apply the title and the archive state of an imported conversation, if they have changed."""
+    title_here, is_archived_here = tx.row(CURRENT, (session_id,)) or (None, 0)
+    stored = tx.value(STORED, (session_id, LABELS_NAME))
+    title = to_utf8_text(about.title)
+    if stored is None and not title and not about.is_archived:
+        return
+    before = SourceLabels(*json.loads(stored)) if stored else SourceLabels(None, None, False)
+    shown = before.title_here
+    if title and title != before.title and title_here == before.title_here:
+        shown = _free_title(tx, title)
+        tx.execute(SET_TITLE, (shown, session_id))
+        if title_here is not None:
+            record_change(tx, session_id)
+    if about.is_archived != before.is_archived and bool(is_archived_here) == before.is_archived:
+        archive(tx, session_id, about.is_archived)
+    after = SourceLabels(title or before.title, shown, about.is_archived)
+    if after != before:
+        save_json(tx, session_id, LABELS_NAME, list(after))
+
+
+def _free_title(tx: Tx, title: str) -> str:
+    """The title, with a number if another conversation has it."""
+    name = title
+    if tx.value(trash.TITLE_TAKEN, (name,)):
+        number = 2 + tx.value(NUMBERED_TITLES, (f"{title} #", f"{title} $"))
+        while tx.value(trash.TITLE_TAKEN, (name,)):
+            name, number = f"{title} #{number}", number + 1
+    return name
+
 
 IDLE: Final = "idle"  # the end reason of a conversation without further records
 SUBAGENT_SOURCE: Final = usage.SUBAGENT
@@ -145,7 +267,7 @@ class PartStorage:
         follow_labels(self._tx, self._session_id, self._conversation)
         self._append(self._part.messages, is_new=is_new)
         if is_new:
-            original_columns.set_counts(self._tx, self._session_id, self._conversation.columns)
+            set_counts(self._tx, self._session_id, self._conversation.columns)
             self._index()
         elif self._changed or (self._added and self._conversation.columns):
             index.reindex(self._tx, self._session_id)  # rows outside of the model's context
@@ -184,7 +306,7 @@ class PartStorage:
             "started_at": about.started_at,
             "cwd": to_utf8_text(about.cwd),
             "git_branch": to_utf8_text(about.git_branch),
-            **original_columns.session_values(tx, about.columns),
+            **session_values(tx, about.columns),
         }
         known = {name: value for name, value in facts.items() if value is not None}
         columns = ["id", *(name for name in known if tx.columns.session_has(name))]
@@ -192,7 +314,7 @@ class PartStorage:
             insert_sql("sessions", columns), [{**known, "id": self._session_id}[n] for n in columns]
         )
         tx.execute(sessions.NEXT_EPOCH, (self._session_id,))  # if the ID was purged before
-        original_columns.save_extras(tx, self._session_id, about.columns)
+        save_extras(tx, self._session_id, about.columns)
         if parent is None and about.parent_id is not None:
             target = about.parent_id if about.keeps_id else self._id_of(about.parent_id)
             save_extra(tx, self._session_id, PARENT_NAME, target)
@@ -264,7 +386,7 @@ class PartStorage:
         """Whether a message is in this conversation; what the agent added to it is stored."""
         if known.session_id != self._session_id:
             return False
-        if original_columns.hide_row(self._tx, known.row_id, message):
+        if hide_row(self._tx, known.row_id, message):
             self._changed = True
         if message.may_change:
             self._extend_row(message, known.row_id)
@@ -298,10 +420,10 @@ class PartStorage:
         if not rows:
             return
         tx, session_id = self._tx, self._session_id
-        names = original_columns.message_names(tx, (row.message for row in rows))
+        names = message_names(tx, (row.message for row in rows))
         values = [row_values(session_id, row.message) for row in rows]
         if names:
-            more = [original_columns.message_values(row.message, names) for row in rows]
+            more = [message_values(row.message, names) for row in rows]
             values = [(*first, *last) for first, last in zip(values, more, strict=True)]
         row_ids = tx.insert_many("messages", (*COLUMNS, *names), values, "id")
         # In the order of the table: neighbouring identities are on the same pages.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hermes_agent.tools import bounded_regex
+from hermes_agent.tools import search_files
 
 RG = shutil.which("rg")
 
@@ -135,7 +135,7 @@ def test_no_pattern_stalls_the_program(tree):
 
 @pytest.mark.parametrize("tree", ["without RE2"], indirect=True)
 def test_a_pattern_that_backtracks_for_ever_is_stopped_and_reported(tree, monkeypatch):
-    monkeypatch.setattr(bounded_regex, "MAX_SECONDS", 0.5)
+    monkeypatch.setattr(search_files, "MAX_MATCH_SECONDS", 0.5)
     (tree.cwd / "trap.txt").write_text("a" * 60 + "!\n")
     assert "takes too long" in tree("search_files", pattern="(a+)+$", path="trap.txt")["error"]
     assert tree("search_files", pattern="a+!", path="trap.txt")["count"] == 1
