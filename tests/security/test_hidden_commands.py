@@ -50,6 +50,8 @@ KNOWN_SCRIPTS = [
     "[[ -n x~]]\nboom ]]",
     "compgen -C'boom'",
     "exec {x}>f boom",
+    "ls >&'$(boom)'",
+    "alas q=bo2>&1om'a[`bo\\\nom`]'",
     "time coproc boom |& cat",
     "cat <<-E\n\techo $(('$(boom -n)'))\n\tE",
     "git -c ${X}alias.x=!$'boom' x",

@@ -127,6 +127,8 @@ PLAIN_TYPES = word_set(
 ) | {"\n"}
 BOUNDARIES = frozenset(" \t\n;&|()")
 WORD_ENDS = b" \t\n;&|()<>`"
+# Bash expands the word behind `>&` twice: `>&'$(x)'` runs x.
+TWICE_EXPANDED = re.compile(r"[^>]*>&\s*[\w./~+-]+")
 NAMED_DESCRIPTOR = re.compile(rb"\{\w+(?:\[[^]]*\])?\}$")
 TEST_MARKS = word_set("[ [[ ] ]]")
 BLANKS = b" \t\n"  # others that the parser takes for blanks are letters to bash
@@ -310,13 +312,13 @@ def _is_sound_text(node: Node) -> bool:
     if node.type == "heredoc_body" and not _is_literal(node):
         parts = _own_texts(node, "heredoc_content")
         return not any(re.search(r"(?<!\\)\$[({\[]", part) for part in parts)
-    if node.type == "subshell" and text.startswith("(("):
+    if node.type in {"subshell", "command_substitution"} and text.startswith(("((", "$((")):
         return False  # arithmetic for bash
-    if node.type == "command_substitution" and text.startswith("$(("):
-        return False  # as above
     if node.type == "command_substitution" and text.startswith("`"):
         return not re.search(r"[`\\]", text[1:-1])
-    return node.type != "file_redirect" or "\\" not in text
+    if node.type != "file_redirect":
+        return True
+    return "\\" not in text and (">&" not in text or TWICE_EXPANDED.fullmatch(text) is not None)
 
 
 def _is_sound_leaf(node: Node) -> bool:
