@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,9 +14,7 @@ from hermes_agent.checkpoints.limits import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import LARGE_PROFILE, system_prompt, with_instructions
-from hermes_agent.events import Failed
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.messages import ModelRequest
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.project.instructions import Instructions, read_instructions
@@ -33,7 +30,6 @@ from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.tools.web.tools import WebTools
 from hermes_agent.turn_deadline import TurnLimits
-from hermes_agent.turn_hooks import TurnPlugins
 from hermes_conversation import shell_hooks
 from hermes_conversation.command_environment import (
     command_environment,
@@ -41,6 +37,7 @@ from hermes_conversation.command_environment import (
 )
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
+from hermes_conversation.plugin_turns import offer_to_plugins, turn_plugins
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
     folder_of_role,
@@ -55,15 +52,14 @@ from hermes_conversation.scheduled_jobs import PersonsJobs, chat_requester, loca
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.presence import is_set
-from hermes_core.errors import NoModelError, PluginError
+from hermes_core.errors import NoModelError
 from hermes_core.paths import hermes_home, workspace_path
 from hermes_core.roles import Right, Role, may
-from hermes_plugin_host.services import ModelAnswer
 from hermes_state.files import media_of, shared_files
 from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from hermes_agent.context.profiles import Profile
     from hermes_agent.mcp.config import McpServerConfig
@@ -73,123 +69,15 @@ if TYPE_CHECKING:
     from hermes_agent.shell_hooks.invoker import ShellHookInvoker
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import ToolItem
+    from hermes_agent.tools.base import Tool
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.tools.send_file import SendsFiles
+    from hermes_agent.tools.terminal import LimitsCommands
     from hermes_conversation.scheduled_jobs import JobRequester
     from hermes_core.config.file import Settings
-    from hermes_core.json_values import JsonObject
-    from hermes_plugin_host.callbacks import Callback
     from hermes_state.delivery.stored_json import StoredSource
     from hermes_state.sessions.records import SessionRow
     from hermes_state.store import SessionDB
-
-    Run = Callable[[JsonObject], str]
-
-
-# Plugins in a turn: middleware around tool calls, and the agent as plugins use it.
-#
-# `tool_request` may change the arguments of a call. `tool_execution` runs around it: it gets
-# `next_call`, which runs the rest, and returns the result. Changed arguments are checked as the
-# model's own are.
-
-TOOL_REQUEST: Final = "tool_request"
-TOOL_EXECUTION: Final = "tool_execution"
-
-
-def turn_plugins() -> TurnPlugins:
-    """The effects of the enabled plugins; without any, nothing is imported."""
-    if not is_set("plugins.enabled"):
-        return TurnPlugins()
-    import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
-
-    def change_arguments(facts: JsonObject, arguments: JsonObject) -> JsonObject:
-        for middleware in hermes_plugin_host.active().middleware(TOOL_REQUEST):
-            answer = middleware.call({**facts, "args": dict(arguments)}).result
-            changed = answer.get("args") if isinstance(answer, dict) else None
-            arguments = changed if isinstance(changed, dict) else arguments
-        return arguments
-
-    def execute(facts: JsonObject, arguments: JsonObject, run: Run) -> str:
-        around = hermes_plugin_host.active().middleware(TOOL_EXECUTION)
-        return _run_chain(around, facts, arguments, run)
-
-    return TurnPlugins(hermes_plugin_host.has_hook, change_arguments, execute)
-
-
-def _run_chain(around: list[Callback], facts: JsonObject, arguments: JsonObject, run: Run) -> str:
-    if not around:
-        return run(arguments)
-    first, rest = around[0], around[1:]
-    results: list[str] = []
-
-    def next_call(args: JsonObject | None = None) -> str:
-        chosen = arguments if args is None else args
-        results.append(_run_chain(rest, facts, chosen, run))
-        return results[-1]
-
-    answer = _called(first, {**facts, "args": arguments, "next_call": next_call})
-    if answer is None:  # it only observes
-        return results[-1] if results else next_call()
-    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-
-
-def _called(middleware: Callback, facts: dict[str, Any]) -> Any:
-    """Call middleware in this thread: it takes as long as the tool does."""
-    try:
-        answer = middleware.function(**facts)
-        return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
-    except SystemExit as stop:
-        raise PluginError(f"the plugin {middleware.plugin} called sys.exit ({stop})") from stop
-
-
-async def _awaited(answer: Any) -> Any:
-    return await answer
-
-
-class AgentForPlugins:
-    """One agent, for `ctx.inject_message`, `ctx.dispatch_tool` and `ctx.llm`.
-
-    Unread input of a chat stays in the inbox, so chats take none from here.
-    """
-
-    def __init__(self, agent: AIAgent, *, is_chat: bool) -> None:
-        self._agent = agent
-        self._is_chat = is_chat
-
-    @property
-    def session_id(self) -> str:
-        """The session ID."""
-        return self._agent.session_id
-
-    def inject(self, text: str) -> bool:
-        """Give a text to the running turn; whether there is one that takes it."""
-        if self._is_chat or not self._agent.is_running:
-            return False
-        self._agent.steer(text)
-        return True
-
-    def call_tool(self, name: str, arguments: dict[str, Any]) -> str:
-        """Call a tool with the rights of the conversation."""
-        return self._agent.call_tool(name, arguments)
-
-    def complete(self, messages: Sequence[Any], max_tokens: int | None) -> ModelAnswer:
-        """Ask the model of the conversation."""
-        answer = self._agent.complete(ModelRequest(list(messages), [], max_tokens))
-        if isinstance(answer, Failed):
-            raise PluginError(str(answer))
-        return ModelAnswer(answer.text, self._agent.model, answer.usage._asdict())
-
-
-def offer_to_plugins(agent: AIAgent, *, is_chat: bool) -> Callable[[], None]:
-    """Let plugins use a conversation; returns the function that ends it."""
-    if not is_set("plugins.enabled"):
-        return lambda: None
-    import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
-
-    offered = AgentForPlugins(agent, is_chat=is_chat)
-    hermes_plugin_host.conversations().add(offered)
-    return lambda: hermes_plugin_host.conversations().remove(offered)
-
 
 NO_MODEL: Final = (
     "No model is configured. Run `hermes setup`, or start Ollama, llama-server or LM Studio, "
@@ -257,90 +145,127 @@ class AgentBundle(NamedTuple):
             self.shell_hooks.close()
 
 
+class AgentContext(NamedTuple):
+    """What the parts of an agent are built from."""
+
+    db: SessionDB
+    options: ConversationOptions
+    config: ConfigFile
+    settings: Settings
+    cwd: Path
+
+    @property
+    def role(self) -> Role:
+        """Whose rights the agent has."""
+        return self.options.role
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        """Hosts that commands reach without asking."""
+        is_owner = may(self.role, Right.ALL_FILES)
+        return tuple(self.settings.get_list("agent.allowed_hosts")) if is_owner else ()
+
+
 def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> AgentBundle:
     """Build the agent of a new or a resumed conversation."""
     config = ConfigFile.of_home()
-    settings = config.settings()
-    role, cwd = options.role, conversation_folder(options)
-    row = db.sessions.find(options.session_id) if options.session_id else None
-    hosts = tuple(settings.get_list("agent.allowed_hosts")) if may(role, Right.ALL_FILES) else ()
-    variables = command_environment(role, cwd, settings)
-    jobs, memory = Jobs(variables, hosts), conversation_memory(db, options)
-    may_extend = may(role, Right.EXTENSIONS)
-    extensions = (
-        Extensions.load(config, cwd, environment_without_secrets, options.mcp_servers)
-        if may_extend
-        else Extensions([], None, cwd)
+    settings, cwd = config.settings(), conversation_folder(options)
+    context = AgentContext(db, options, config, settings, cwd)
+    jobs = Jobs(command_environment(options.role, cwd, settings), context.allowed_hosts)
+    memory = conversation_memory(db, options)
+    extensions, web = _load_extensions(context), WebTools.of_settings(settings)
+    approvals = _build_approvals(context, extensions, web)
+    extensions.limit_servers(
+        lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)
     )
-    web = WebTools.of_settings(settings)
+    hooks = shell_hooks.invoker_of(
+        db, shell_hooks.load_hooks(config, extensions.trust), cwd, environment_without_secrets,
+        notify_plugins,
+    )  # fmt: skip
+    guard = ApprovalGuard(approvals, notify_plugins, options.platform, options.session_key)
+    new_agent = functools.partial(
+        AIAgent, db, platform=options.platform, cwd=cwd, guard=guard, plugins=turn_plugins(),
+        announce=with_plan_note(hooks or notify_plugins, approvals),
+        limits=TurnLimits(
+            settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")
+        ),
+        max_steps=options.max_steps or settings.get_int("agent.max_steps"),
+    )  # fmt: skip
+
+    def build_child(parent_id: str) -> AIAgent:
+        """The agent of a delegated task; it cannot prompt the user."""
+        child_tools = [tool for tool in agent_tools.tools if tool.name not in EXCLUDED_TOOLS]
+        return new_agent(
+            _build_provider(context), Toolbox(child_tools), source="subagent",
+            system_prompt=_child_prompt(context, extensions),
+            parent_session_id=parent_id, model_config={"_delegate_from": parent_id},
+        )  # fmt: skip
+
+    delegate = TaskDelegation(build_child, db.sessions.end_session, notify_plugins).tool()
+    limits = limits_of_role(options.role, CommandLimits(approvals, guard, jobs))
+    own = _own_tools(context, jobs, limits, memory)
+    own += [plan_tool(approvals), *web.tools(), *extensions.tools(), delegate]
+    agent_tools, checkpoints = _with_checkpoints(context, own)
+    tools, provider = Toolbox(agent_tools.tools), _build_provider(context)
+    prompts = PromptBuilder(context, memory, extensions, tools, provider)
+    agent = new_agent(
+        provider, tools, session_id=options.session_id, source=options.source,
+        build_profile=prompts.profile, prompter=prompter_of_role(options.role, asks),
+        review_turns=0 if memory is None else settings.get_int("memory.review_turns"),
+        checkpoints=checkpoints,
+    )  # fmt: skip
+    withdraw = offer_to_plugins(
+        agent, is_chat=bool(options.chat is not None or options.session_key)
+    )
+    return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items(), withdraw, hooks)
+
+
+def _load_extensions(context: AgentContext) -> Extensions:
+    """Skills, MCP servers and tools of plugins."""
+    if not may(context.role, Right.EXTENSIONS):
+        return Extensions([], None, context.cwd)
+    servers = context.options.mcp_servers
+    return Extensions.load(context.config, context.cwd, environment_without_secrets, servers)
+
+
+def _build_approvals(context: AgentContext, extensions: Extensions, web: WebTools) -> Approvals:
+    """What needs approval, and the rules that answer for the user."""
+    may_approve = may(context.role, Right.APPROVE)
     approvals = Approvals(
-        _approval_mode(options, settings),
+        _approval_mode(context.options, context.settings),
         is_sandboxed=find_sandbox().is_available,
         call_reviews={
             **extensions.reviews(),
             **web.reviews(lambda: approvals.mode == "plan"),
-            SCHEDULE_TOOL: schedule_review(role),
+            SCHEDULE_TOOL: schedule_review(context.role),
         },
         # What the owner always allows is for the owner's conversations.
-        grants=_kept_grants(db, options) if may(role, Right.APPROVE) else Grants(None),
-        has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
+        grants=_kept_grants(context.db, context.options) if may_approve else Grants(None),
+        has_allowed_hosts=bool(context.allowed_hosts) and find_sandbox().name == "bubblewrap",
     )
-    hooks = shell_hooks.invoker_of(
-        db,
-        shell_hooks.load_hooks(config, extensions.trust),
-        cwd,
-        environment_without_secrets,
-        notify_plugins,
+    return approvals
+
+
+def _build_provider(context: AgentContext) -> FallbackProvider:
+    """The selected model and its fallbacks."""
+    options, settings = context.options, context.settings
+    max_output = options.max_output or settings.get_int("llm.max_output_tokens")
+    effort = options.effort or settings.get_str("llm.effort")
+    return FallbackProvider(
+        [
+            choice.with_limits(max_output, effort).provider(context.cwd)
+            for choice in model_chain(settings, options.model)
+        ],
+        max_wait_seconds=settings.get_int("llm.max_wait_seconds"),
+        media=media_of(context.db),
     )
-    extensions.limit_servers(
-        lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)
-    )
-    guard = ApprovalGuard(approvals, notify_plugins, options.platform, options.session_key)
-    shared: dict[str, Any] = {
-        "platform": options.platform,
-        "cwd": cwd,
-        "announce": with_plan_note(hooks or notify_plugins, approvals),
-        "plugins": turn_plugins(),
-        "guard": guard,
-        "limits": TurnLimits(
-            settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")
-        ),
-        "max_steps": options.max_steps or settings.get_int("agent.max_steps"),
-    }
 
-    def build_provider() -> FallbackProvider:
-        return FallbackProvider(
-            [
-                choice.with_limits(
-                    options.max_output or settings.get_int("llm.max_output_tokens"),
-                    options.effort or settings.get_str("llm.effort"),
-                ).provider(cwd)
-                for choice in model_chain(settings, options.model)
-            ],
-            max_wait_seconds=settings.get_int("llm.max_wait_seconds"),
-            media=media_of(db),
-        )
 
-    def build_child(parent_id: str) -> AIAgent:
-        """The agent of a delegated task; it cannot prompt the user."""
-        tools = Toolbox(tool for tool in agent_tools.tools if tool.name not in EXCLUDED_TOOLS)
-        return AIAgent(
-            db,
-            build_provider(),
-            tools,
-            source="subagent",
-            system_prompt=system_prompt(
-                cwd,
-                skills=extensions.skill_lines(LARGE_PROFILE.skills_characters),
-                instructions=_instructions(cwd, role, LARGE_PROFILE).text,
-            ),
-            parent_session_id=parent_id,
-            model_config={"_delegate_from": parent_id},
-            **shared,
-        )
-
-    delegate = TaskDelegation(build_child, db.sessions.end_session, notify_plugins).tool()
-    limits = limits_of_role(role, CommandLimits(approvals, guard, jobs))
+def _own_tools(
+    context: AgentContext, jobs: Jobs, limits: LimitsCommands, memory: MemoryFiles | None
+) -> list[Tool]:
+    """The tools of Hermes that a conversation may have."""
+    db, options = context.db, context.options
     history = searchable_history(db, options)
     own = standard_tools(jobs, limits, memory or MemoryFiles(), history, media_of(db))
     own = [tool for tool in own if memory is not None or tool.name != "memory"]
@@ -348,42 +273,66 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         own.append(schedule_tool(PersonsJobs(db, job_requester(options))))
     if options.send_file is not None:
         own.append(send_file_tool(limits, options.send_file))
-    own.append(plan_tool(approvals))
-    own = tools_of_role(role, [*own, *web.tools(), *extensions.tools(), delegate])
-    agent_tools = with_plugins(own) if may_extend else AgentTools(own, {})
-    checkpoints = TurnCheckpoints(CheckpointLimits.of(settings))
-    agent_tools = agent_tools._replace(tools=[checkpoints.wrap(each) for each in agent_tools.tools])
-    tools, provider = Toolbox(agent_tools.tools), build_provider()
+    return own
 
-    def build_profile(window: int) -> AgentProfile:
+
+def _with_checkpoints(
+    context: AgentContext, tools: list[Tool]
+) -> tuple[AgentTools, TurnCheckpoints]:
+    """The tools that the role may use, with those of plugins; a checkpoint before each change."""
+    allowed = tools_of_role(context.role, tools)
+    may_extend = may(context.role, Right.EXTENSIONS)
+    agent_tools = with_plugins(allowed) if may_extend else AgentTools(allowed, {})
+    checkpoints = TurnCheckpoints(CheckpointLimits.of(context.settings))
+    wrapped = [checkpoints.wrap(tool) for tool in agent_tools.tools]
+    return agent_tools._replace(tools=wrapped), checkpoints
+
+
+def _child_prompt(context: AgentContext, extensions: Extensions) -> str:
+    return system_prompt(
+        context.cwd,
+        skills=extensions.skill_lines(LARGE_PROFILE.skills_characters),
+        instructions=_instructions(context.cwd, context.role, LARGE_PROFILE).text,
+    )
+
+
+class PromptBuilder:
+    """Builds the system prompt for the context window of a model, and the notices about it."""
+
+    def __init__(
+        self,
+        context: AgentContext,
+        memory: MemoryFiles | None,
+        extensions: Extensions,
+        tools: Toolbox,
+        provider: FallbackProvider,
+    ) -> None:
+        self._context = context
+        self._memory = memory
+        self._extensions = extensions
+        self._tools = tools
+        self._provider = provider
+        session_id = context.options.session_id
+        self._row = context.db.sessions.find(session_id) if session_id else None
+
+    def profile(self, window: int) -> AgentProfile:
+        """The prompt and the tools for a window; a stored prompt is used again."""
+        context, options = self._context, self._context.options
         profile = profile_for(window)
-        prompt, notices = _stored_prompt(row, role), [_window_warning(provider.current, window)]
+        prompt = _stored_prompt(self._row, context.role)
+        notices = [_window_warning(self._provider.current, window)]
         if not prompt:
-            found = _instructions(cwd, role, profile)
-            prompt = _build_prompt(cwd, memory, extensions, profile, options, found.text)
+            found = _instructions(context.cwd, context.role, profile)
+            prompt = _build_prompt(
+                context.cwd, self._memory, self._extensions, profile, options, found.text
+            )
             notices += found.notices
         if options.instructions:
             prompt = with_instructions(prompt, options.instructions)
-        if row is None:
-            notices.insert(0, environment_notice(settings, options))
-        notices += extensions.notices
-        return AgentProfile(prompt, profile.select(tools), tuple(filter(None, notices)))
-
-    agent = AIAgent(
-        db,
-        provider,
-        tools,
-        session_id=options.session_id,
-        source=options.source,
-        build_profile=build_profile,
-        review_turns=0 if memory is None else settings.get_int("memory.review_turns"),
-        prompter=prompter_of_role(role, asks),
-        checkpoints=checkpoints,
-        **shared,
-    )
-    is_chat = options.chat is not None or bool(options.session_key)
-    withdraw = offer_to_plugins(agent, is_chat=is_chat)
-    return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items(), withdraw, hooks)
+        if self._row is None:
+            notices.insert(0, environment_notice(context.settings, options))
+        notices += self._extensions.notices
+        return AgentProfile(prompt, profile.select(self._tools), tuple(filter(None, notices)))
 
 
 def conversation_folder(options: ConversationOptions) -> Path:
