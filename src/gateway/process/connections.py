@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 CONNECT_BACKOFF: Final = Backoff(1.0, 300.0, factor=4.0)
 DISCONNECT_TIMEOUT_SECONDS: Final = 5.0
+DEFAULT_MAX_TEXT_CHARS: Final = 4000
 
 
 class Connections:
@@ -91,6 +92,11 @@ class Connections:
     def all_connected(self) -> bool:
         """Whether every platform is connected, here or on another node."""
         return all(state["state"] in {"connected", "standby"} for state in self.states.values())
+
+    def max_text_chars(self, platform: str) -> int:
+        """The length of the longest message that a platform takes."""
+        adapter = self.adapters.get(platform)
+        return adapter.abilities.longest_text if adapter else DEFAULT_MAX_TEXT_CHARS
 
     def is_connected(self, name: str) -> bool:
         """Whether a platform is connected."""

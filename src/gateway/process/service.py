@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from gateway import status
-from gateway.inbound import inbox_codec, plugin_filter, prompt_format
+from gateway.inbound import inbox_codec, plugin_filter
 from gateway.inbound.access_control import AccessControl
 from gateway.inbound.budgets import Budgets
 from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands, RestartRequest
@@ -21,10 +21,8 @@ from gateway.inbound.receiver import MessageReceiver
 from gateway.inbound.running_turns import RunningTurns
 from gateway.inbound.turn_runner import TurnRunner
 from gateway.inbound.usage_limits import UsageLimits
-from gateway.outbound.chunks import split_text
 from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
-from gateway.outbound.sent_files import ChatFiles
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
 from gateway.process.live_facts import LiveFacts
@@ -36,7 +34,8 @@ from gateway.process.nodes import (
 )
 from gateway.process.outage_notices import OutageNotices
 from gateway.process.platform_leases import PlatformLeases
-from gateway.routing.conversation_cache import ChatDescription, ConversationCache
+from gateway.routing.chats import Chats
+from gateway.routing.conversation_cache import ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
 from gateway.schedules.run_handler import RunContext, ScheduledRunHandler
 from gateway.schedules.scheduler import Scheduler
@@ -48,29 +47,25 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.isolate import Step, attempt, run_all
 from hermes_core.media_limits import MediaLimits, MediaPruning
 from hermes_core.paths import hermes_home
-from hermes_core.roles import Person, Role
 from hermes_state.delivery.inbox import INBOX_TOPIC
 from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gateway.config import GatewayConfig
-    from gateway.platforms.base import Adapter, Button, MessageEvent
-    from gateway.routing.entries import SessionEntry
+    from gateway.platforms.base import Adapter, MessageEvent
     from gateway.routing.session_routes import SessionRoutes
-    from gateway.routing.sources import SessionSource
     from hermes_conversation.pending_input import BusyMode
     from hermes_core.clock import Clock
+    from hermes_core.config.file import Settings
     from hermes_plugin_host.delivery import Delivery
     from hermes_state.delivery.rows import IncomingMessage
-    from hermes_state.delivery.stored_json import ReplyPayload
     from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)
 
-DEFAULT_MAX_TEXT_CHARS: Final = 4000
 STOP_GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
 SWEEPS_PER_TIMEOUT: Final = 4
@@ -106,8 +101,8 @@ class GatewayService:
         self._routes = routes
         self.metrics = GatewayMetrics()
         db.engine.on_write = self.metrics.store_write_seconds.observe
-        # Other nodes may connect to the same accounts.
         self.supervisor = Supervisor()
+        # Other nodes may connect to the same accounts.
         is_alone = db.engine.database.is_file
         leases = None if is_alone else PlatformLeases(db, restart, self.supervisor)
         self.connections = Connections(
@@ -126,26 +121,32 @@ class GatewayService:
         timeout_seconds = db.engine.columns.process_timeout_seconds
         self._export_seconds = min(EXPORT_SECONDS, timeout_seconds / SWEEPS_PER_TIMEOUT)
         self._notices = OutageNotices(db, config, settings.get_list("gateway.notify"))
+        self._media_pruning = MediaPruning(hermes_home() / "media", MediaLimits.of(settings))
         self._is_started = self._is_stopping = False
         self._access = AccessControl(db, config)
-        self.questions = ChatQuestions(
-            self._ask, stored=db.open_questions, session_of=self._session_of
-        )
-        cwd = cwd or owners_workspace(settings)
-        is_bound = is_bound_to_node(db, settings)
-        self._files = ChatFiles(db, self.adapters)
-        self._media_pruning = MediaPruning(hermes_home() / "media", MediaLimits.of(settings))
-        self.conversations = ConversationCache(
-            db, cwd, self.questions, self._describe, is_bound_to_node=is_bound
-        )
-        commands = ChatCommands(
-            db, routes, self.conversations, self.questions, self._access, restart
-        )
-        routes.set_busy_check(self._is_turn_running)
-        self._live_replies = LiveReplies(db, self.adapters, config.streaming)
         self._budgets = Budgets.of(db, settings)
+        cwd = cwd or owners_workspace(settings)
+        self._build_conversations(config, settings, cwd)
+        self._build_schedules(config, settings, cwd, clock or db.clock)
+        self._build_inbox(config, settings, restart)
+
+    def _build_conversations(self, config: GatewayConfig, settings: Settings, cwd: Path) -> None:
+        """What runs a turn in the conversation of a chat."""
+        chats = Chats(self._db, self._routes, self._access, self.connections)
+        self.questions = ChatQuestions(
+            chats.ask, stored=self._db.open_questions, session_of=chats.session_of
+        )
+        self.conversations = ConversationCache(
+            self._db,
+            cwd,
+            self.questions,
+            chats.describe,
+            is_bound_to_node=is_bound_to_node(self._db, settings),
+        )
+        self._routes.set_busy_check(self._is_turn_running)
+        self._live_replies = LiveReplies(self._db, self.adapters, config.streaming)
         self._turn_runner = TurnRunner(
-            db,
+            self._db,
             self.conversations,
             self.questions,
             self._live_replies,
@@ -154,41 +155,52 @@ class GatewayService:
             transcription.transcriber_of(settings) if config.stt_enabled else None,
             self._turns.progress,
         )
-        attempts = settings.get_int("gateway.attempts")
-        self.message_handler = MessageHandler(
-            db,
-            routes,
-            self._turn_runner,
-            commands,
-            self._max_text_chars,
-            attempts,
-            self._budgets,
-            functools.partial(plugin_filter.decide, gateway=self, routes=routes),
-        )
-        targets = JobTargets(db, config, self._access)
-        clock = clock or db.clock
+
+    def _build_schedules(
+        self, config: GatewayConfig, settings: Settings, cwd: Path, clock: Clock
+    ) -> None:
+        """What starts and runs scheduled jobs."""
+        targets = JobTargets(self._db, config, self._access)
         self.scheduled_runs = ScheduledRunHandler(
-            db,
+            self._db,
             RunContext(
-                routes,
+                self._routes,
                 self._access,
                 targets,
                 self._budgets,
-                self._max_text_chars,
+                self.connections.max_text_chars,
                 cwd,
                 settings.get_int("gateway.job_failures"),
                 clock,
-                is_bound,
+                is_bound_to_node(self._db, settings),
                 self._turns.progress,
             ),
         )
-        self.scheduler = Scheduler(db, self._budgets, targets, self._wake_inbox, clock)
-        max_turns = config.max_concurrent_sessions or MAX_CONCURRENT_TURNS
+        self.scheduler = Scheduler(self._db, self._budgets, targets, self._wake_inbox, clock)
+
+    def _build_inbox(
+        self, config: GatewayConfig, settings: Settings, restart: Callable[[], None]
+    ) -> None:
+        """What receives messages, and handles them in order."""
+        db, attempts = self._db, settings.get_int("gateway.attempts")
+        commands = ChatCommands(
+            db, self._routes, self.conversations, self.questions, self._access, restart
+        )
+        self.message_handler = MessageHandler(
+            db,
+            self._routes,
+            self._turn_runner,
+            commands,
+            self.connections.max_text_chars,
+            attempts,
+            self._budgets,
+            functools.partial(plugin_filter.decide, gateway=self, routes=self._routes),
+        )
         self.inbox_workers = InboxWorkers(
             db,
             self._handle,
             self._wake_senders,
-            max_turns,
+            config.max_concurrent_sessions or MAX_CONCURRENT_TURNS,
             self._offer,
             has_other_nodes=not db.engine.database.is_file,
             max_attempts=attempts,
@@ -197,7 +209,7 @@ class GatewayService:
         self.receiver = MessageReceiver(
             db,
             self._access,
-            routes,
+            self._routes,
             self.conversations,
             commands,
             self.inbox_workers,
@@ -239,10 +251,6 @@ class GatewayService:
             return "starting"
         return "running" if self.connections.all_connected else "degraded"
 
-    def _max_text_chars(self, platform: str) -> int:
-        adapter = self.adapters.get(platform)
-        return adapter.abilities.longest_text if adapter else DEFAULT_MAX_TEXT_CHARS
-
     def _wake_from_thread(self, loop: asyncio.AbstractEventLoop, topic: str) -> None:
         """Look for what another node has stored."""
         wake = self.inbox_workers.wake if topic == INBOX_TOPIC else self._wake_senders
@@ -275,55 +283,9 @@ class GatewayService:
         else:
             self.receiver.offer_stored(message)
 
-    def _describe(self, entry: SessionEntry, sender: SessionSource | None) -> ChatDescription:
-        """The description of a chat for the prompt, and the rights of a turn there.
-
-        In a conversation that several people write to, the turns of all have the rights of a
-        guest: its texts may come from anyone.
-        """
-        if sender is None:
-            return ChatDescription("", entry.session_key)
-        is_shared = self._routes.is_shared(entry)
-        about = prompt_format.describe_chat(sender, is_shared=is_shared)
-        role = Role.GUEST if is_shared else self._access.role_of(sender)
-        scope = "" if self._access.has_all_history(sender) else entry.session_key
-        person = Person(sender.platform.value, sender.user_id or sender.chat_id)
-        return ChatDescription(
-            about,
-            scope,
-            role,
-            person.folder_name,
-            sender.to_dict(),
-            self._files.sender_for(sender),
-        )
-
-    def _session_of(self, session_key: str) -> str:
-        entry = self._routes.get(session_key)
-        return entry.session_id if entry else ""
-
     def _is_turn_running(self, session_key: str) -> bool:
         entry = self._routes.get(session_key)
         return entry is not None and self.conversations.running(entry.session_id) is not None
-
-    def _ask(self, session_key: str, text: str, buttons: Sequence[Button]) -> None:
-        """Send a question to a chat; called from the thread of a turn."""
-        entry = self._routes.get(session_key)
-        origin = entry.origin if entry else None
-        if entry is None or origin is None:
-            return
-        platform = origin.platform.value
-        payloads: list[ReplyPayload] = [
-            {"text": part} for part in split_text(text, self._max_text_chars(platform))
-        ]
-        payloads[-1]["buttons"] = [(button.label, button.data) for button in buttons]
-        for payload in payloads:
-            self._db.outbox.add(
-                f"question:{self._db.ids.new()}",
-                platform=platform,
-                target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
-                payload=payload,
-                session_id=entry.session_id,
-            )
 
     # Start
 
