@@ -31,6 +31,10 @@ HIDDEN_FORMS = [
     "vim -es '+!{}' +q",
     "ed -s README.md <<< '!{}'",
     "git config alias.z '!{}'; git z",
+    'let "x=a[\\`{}\\`]"',
+    'x="a[\\`{}\\`]"; let x',
+    "LESSOPEN='|{} %s' less README.md",
+    "gdb -batch -ex 'shell {}'",
     "GIT_EXTERNAL_DIFF='{}' git diff --no-index README.md /etc/passwd",
 ]
 # Scripts that the parser and bash once read in different ways.

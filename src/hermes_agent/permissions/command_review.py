@@ -230,7 +230,8 @@ class _ReviewRun:
             self._found(RiskFinding("computed-command", "redefines commands", Level.DOUBT))
         self._evaluates(is_certain=script.expands_again)
         for value in script.values:
-            self._found(*self._destroying(self._parser.parse(value).commands))
+            commands = self._parser.parse(OPTION_NAME.sub("", value)).commands
+            self._found(*self._destroying(commands))
         if way.depth <= MAX_DEPTH:
             for command in script.commands:
                 with self._reading(command.text):
@@ -330,6 +331,8 @@ class _ReviewRun:
         for text in texts:
             if " " in text.strip() and UNKNOWN_PART not in text:
                 rests += self._parser.parse(OPTION_NAME.sub("", text)).commands
+        if command.program in REMOTE_RUNNERS:  # `shell rm …` of gdb
+            rests += [rest._replace(words=rest.words[1:]) for rest in rests]
         return self._destroying(rests)
 
     def _destroying(self, commands: Iterable[ShellCommand]) -> list[RiskFinding]:
@@ -360,6 +363,8 @@ def _without_unknown_start(word: str) -> str:
 def _evaluates_names(command: ShellCommand) -> bool:
     """Whether a builtin evaluates one of its words."""
     words = command.words[1:]
+    if command.program == "let":  # arithmetic, also of what its variables contain
+        return True
     if command.program in {"compgen", "complete"}:
         return any(word.startswith("-W") for word in words)
     if command.program in TESTS:
