@@ -39,6 +39,8 @@ HIDDEN_FORMS = [
 ]
 # Scripts that the parser and bash once read in different ways.
 KNOWN_SCRIPTS = [
+    'bash <<<x<<< "boom"',
+    "bash <<< x < <(echo boom)",
     "cat <<'E'\nx\\\nE\nboom\nE\n",
     "evalX=\rexec..time boom",
     "E+=$\nb\\\noom",

@@ -434,9 +434,10 @@ def _command(node: Node, values: KnownVariables) -> ShellCommand:
         if statement.children[0].end_byte == node.end_byte:
             words += [word for item in outer for word in _stray_words(item, values)]
         redirects += outer
-    fed = next(
-        (text for redirect in redirects if (text := _document(redirect, values)) is not None), None
-    )
+    texts = [text for item in redirects if (text := _document(item, values)) is not None]
+    if texts and any(_is_file_input(item) for item in redirects):
+        texts.append(UNKNOWN_PART)
+    fed = "\n".join(texts) if texts else None  # bash reads the last one
     feeder = _feeder(node)
     if feeder is not None:
         printed = _printed(feeder, values)
@@ -453,6 +454,13 @@ def _redirected(node: Node) -> Iterator[Node]:
         if parent.type == "redirected_statement":
             yield parent
         parent = parent.parent
+
+
+def _is_file_input(redirect: Node) -> bool:
+    """Whether input comes from a file or a stream."""
+    return redirect.type == "file_redirect" and any(
+        child.type in {"<", "<&"} for child in redirect.children
+    )
 
 
 def _is_stream(redirect: Node) -> bool:
