@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_compat.session_db import OriginalSessionDB
 from hermes_compat.session_store import SessionStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HANDED_OVER = {"gateway.run", "gateway.session", "hermes_cli.plugins", "tui_gateway.server"}
@@ -18,13 +22,11 @@ ORIGINAL = {name for kind in (OriginalSessionDB, SessionStore) for name in vars(
 FOREIGN_STORES = "hermes_achievements/scan/plain_history.py"
 
 
-def nodes() -> list[tuple[str, ast.AST]]:
-    own = [path for path in SOURCE.rglob("*.py") if "hermes_compat" not in path.parts]
-    return [
-        (f"{path.relative_to(SOURCE)}", node)
-        for path in own
-        for node in ast.walk(ast.parse(path.read_text()))
-    ]
+def nodes() -> Iterator[tuple[str, ast.AST]]:
+    for path in SOURCE.rglob("*.py"):
+        if "hermes_compat" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                yield f"{path.relative_to(SOURCE)}", node
 
 
 def receiver(node: ast.expr) -> str:

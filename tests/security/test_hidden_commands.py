@@ -39,6 +39,8 @@ HIDDEN_FORMS = [
 ]
 # Scripts that the parser and bash once read in different ways.
 KNOWN_SCRIPTS = [
+    "eval $'b\\x{6f}om'",
+    "eval -- bash -c $'\\x62oo\\x{6d\\x22'",
     'bash <<<x<<< "boom"',
     "bash <<< x < <(echo boom)",
     "cat <<'E'\nx\\\nE\nboom\nE\n",

@@ -28,6 +28,7 @@ from hermes_dashboard.context import (
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
 from support.plain_http import NO_CERTIFICATES
+from support.type_adapters import SharedTypeAdapters
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 TOKEN = "test-access-token"
+
+SharedTypeAdapters().install()
 
 
 class NoGateway:

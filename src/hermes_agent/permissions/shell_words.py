@@ -115,7 +115,10 @@ def _ansi(node: Node, _values: KnownVariables) -> str:
             return _character(ord(control) & 31)
         return ANSI_LETTERS.get(letter, letter)
 
-    return ANSI_ESCAPE.sub(character, source(node)[2:-1])
+    text = source(node)[2:-1]
+    if "\\x{" in text:  # an undocumented form of any length, with or without an end
+        return UNKNOWN_PART
+    return ANSI_ESCAPE.sub(character, text)
 
 
 def _character(code: int) -> str:
