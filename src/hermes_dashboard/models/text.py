@@ -1,4 +1,4 @@
-"""Field types for JSON, and the model of error responses."""
+"""Field types for JSON, and the models of errors and progress."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ class ProblemView(BaseModel):
 
     detail: str
     field: str | None = Field(default=None, description="the field of the body that is wrong")
+
+
+class ProgressView(BaseModel):
+    """Progress of an operation."""
+
+    done: int
+    total: int
 
 
 Responses = dict[int | str, dict[str, Any]]  # as FastAPI documents them

@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field, StringConstraints
 from hermes_core.errors import UsageError
 from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import (
+    Analytics,
+    BudgetView,
     Span,
     Sums,
     analytics,
@@ -19,14 +21,7 @@ from hermes_dashboard.analytics.charts import (
     first_day,
     progress_of,
 )
-from hermes_dashboard.models.analytics import (
-    Analytics,
-    AnalyticsChoices,
-    BudgetView,
-    CalendarDay,
-    CalendarView,
-)
-from hermes_dashboard.models.text import encodable_text, problems
+from hermes_dashboard.models.text import Text, encodable_text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -44,6 +39,33 @@ MIN_DATE: Final = date(1970, 1, 2)
 Name = Annotated[str, StringConstraints(max_length=1000)]
 Year = Annotated[int, Query(ge=1970, le=9000)]
 Days = Annotated[int, Query(ge=1, le=MAX_DAYS)]
+
+
+class AnalyticsChoices(BaseModel):
+    """What statistics can be limited to, most used first."""
+
+    sources: list[Text]
+    models: list[Text]
+    projects: list[Text]
+    people: list[Text]
+
+
+class CalendarDay(BaseModel):
+    """A day of a calendar; days without activity are omitted."""
+
+    day: str
+    messages: int
+    tool_calls: int
+    sessions: int
+
+
+class CalendarView(BaseModel):
+    """A year, or the last 53 weeks."""
+
+    first: str
+    last: str
+    days: list[CalendarDay]
+    error: Text | None = Field(description="Error while reading the statistics, if any.")
 
 
 class AnalyticsFilter(BaseModel):

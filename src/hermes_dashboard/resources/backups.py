@@ -6,14 +6,14 @@ something: the page only names the command.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from fastapi import HTTPException
+from pydantic import BaseModel, Field
 
 from hermes_conversation.backups import FOLDER, BackgroundBackup, list_backups
 from hermes_core.command_name import terminal_command
-from hermes_dashboard.models.backups import BackupItem, BackupState, BackupTaskView
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -21,6 +21,41 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
 
 IS_BUSY: Final = "A backup is being written or verified."
+
+
+class BackupItem(BaseModel):
+    """A backup; one that cannot be read has a problem."""
+
+    name: Text
+    size: int
+    created_at: float | None
+    sessions: int | None
+    messages: int | None
+    files: int | None
+    with_secrets: bool
+    problem: Text
+    restore_command: Text = Field(
+        description="to run in a terminal after all Hermes processes were stopped"
+    )
+
+
+class BackupTaskView(BaseModel):
+    """The backup that is written or verified, or was the last."""
+
+    action: Literal["write", "verify"]
+    name: Text
+    progress: Text
+    error: Text
+    is_running: bool
+
+
+class BackupState(BaseModel):
+    """The backups of the Hermes folder, and what is being done."""
+
+    folder: Text
+    items: list[BackupItem]
+    task: BackupTaskView | None
+    sessions: int = Field(description="conversations in the history now")
 
 
 def router(context: DashboardContext) -> ResourceRouter:

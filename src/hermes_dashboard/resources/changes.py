@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import HTTPException, Response
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import HermesError, SessionNotFoundError, UsageError
-from hermes_dashboard.models.sessions import (
-    BulkChange,
-    BulkReport,
-    NotDone,
-    Purged,
-    SessionChange,
-    SessionItem,
-    Trashed,
-)
-from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.resources.sessions import session_item
+from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.resources.sessions import SessionItem, session_item
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -26,7 +18,59 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state.store import SessionDB
 
+Tag = Annotated[str, StringConstraints(max_length=80)]
+
+
 CHANGE_PROBLEMS = problems(400, 404, 409, 503)
+
+
+class SessionChange(BaseModel):
+    """Fields to change; omitted fields are unchanged."""
+
+    title: Annotated[str, StringConstraints(max_length=1000)] | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    tags: Annotated[list[Tag], Field(max_length=50)] | None = None
+    is_read: Literal[True] | None = None
+
+    def has_field(self, name: str) -> bool:
+        """Whether the request has this field."""
+        return name in self.model_fields_set
+
+
+class BulkChange(BaseModel):
+    """One change of many conversations."""
+
+    ids: Annotated[list[Identifier], Field(max_length=1000)]
+    action: Literal["pin", "unpin", "archive", "unarchive", "trash", "restore", "tag", "untag"]
+    tag: Tag | None = None
+
+
+class NotDone(BaseModel):
+    """A conversation that was not changed, with the reason."""
+
+    id: Text
+    detail: Text
+
+
+class BulkReport(BaseModel):
+    """Result of a bulk change."""
+
+    done: list[Text] = Field(description="Conversations in the requested state.")
+    changed: list[Text] = Field(description="Those of them that were changed.")
+    failed: list[NotDone]
+
+
+class Trashed(BaseModel):
+    """Sessions moved to the trash."""
+
+    trashed: list[Text]
+
+
+class Purged(BaseModel):
+    """Number of permanently deleted sessions."""
+
+    purged: int
 
 
 def router(context: DashboardContext) -> ResourceRouter:

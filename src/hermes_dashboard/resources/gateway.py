@@ -6,22 +6,9 @@ import json
 from typing import TYPE_CHECKING, Annotated, Final, TypedDict
 
 from fastapi import HTTPException, Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from hermes_dashboard.models.system import (
-    Allowed,
-    Asking,
-    Chat,
-    GatewayChange,
-    GatewayState,
-    LoggedError,
-    NodeView,
-    PlatformView,
-    Quarantined,
-    Queue,
-    Unsent,
-)
-from hermes_dashboard.models.text import MAX_ROW_ID, Responses, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, OptionalTimestamp, Responses, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -36,6 +23,125 @@ MAX_ERRORS: Final = 50
 MAX_UNSENT: Final = 50
 MAX_CONTENT_CHARACTERS: Final = 4000
 RowNumber = Annotated[int, Field(ge=1, le=MAX_ROW_ID)]
+
+
+class PlatformView(BaseModel):
+    """A chat platform and its state."""
+
+    name: Text
+    state: Text
+    detail: Text = ""
+    account: Text | None = None
+    since: OptionalTimestamp = None
+
+
+class Queue(BaseModel):
+    """Messages that are not settled."""
+
+    waiting: int
+    handling: int
+    owed: int
+    ambiguous: int
+    failed: int
+    oldest_waiting_at: float | None
+
+
+class Chat(BaseModel):
+    """A place and its conversation."""
+
+    key: Text
+    platform: Text
+    name: Text
+    kind: Text
+    session_id: Text
+    title: Text | None
+    last_active: OptionalTimestamp
+
+
+class LoggedError(BaseModel):
+    """An error."""
+
+    at: float
+    level: Text
+    logger: Text
+    message: Text
+
+
+class Unsent(BaseModel):
+    """A reply that failed permanently, or that may have arrived."""
+
+    id: int
+    platform: Text
+    target: Text
+    state: Text
+    error: Text | None
+    attempts: int
+    created_at: float
+
+
+class Quarantined(BaseModel):
+    """A message or update that could not be handled; an update cannot be retried."""
+
+    id: int
+    platform: Text
+    content: Text
+    error: Text | None
+    received_at: float
+    can_retry: bool
+
+
+class GatewayChange(BaseModel):
+    """The result of starting, stopping or restarting the gateway."""
+
+    message: Text
+
+
+class Asking(BaseModel):
+    """A user with a pending code."""
+
+    platform: Text
+    user_id: Text
+    user_name: Text
+    asked_at: float
+
+
+class Allowed(BaseModel):
+    """An approved user."""
+
+    platform: Text
+    user_id: Text
+    user_name: Text
+    since: float
+
+
+class GatewayState(BaseModel):
+    """The gateway: state, pending messages, users."""
+
+    is_running: bool
+    pid: int | None
+    started_at: OptionalTimestamp
+    version: Text | None
+    platforms: list[PlatformView]
+    problems: list[Text]
+    queue: Queue
+    chats: list[Chat]
+    errors: list[LoggedError]
+    unsent: list[Unsent]
+    quarantined: list[Quarantined]
+    asking: list[Asking]
+    allowed: list[Allowed]
+
+
+class NodeView(BaseModel):
+    """A process that uses the history, on this or another machine."""
+
+    name: Text
+    pid: int
+    is_alive: bool
+    platforms: list[Text]
+    turns: int
+    claims: int
+    seconds_since_seen: float
 
 
 class NoContent(TypedDict):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import BackgroundTasks, HTTPException, Query
+from pydantic import BaseModel
 
 import hermes_plugin_host
 from hermes_conversation import boundary_delivery
 from hermes_core.hooks import HOOKS
-from hermes_dashboard.models.system import Boundaries, Boundary, Hook, Hooks, Replayed
-from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -18,6 +18,53 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state.delivery.boundaries import BoundaryEvent
     from hermes_state.store import SessionDB
+
+
+class Hook(BaseModel):
+    """A hook and its plugins."""
+
+    name: str
+    help: str
+    listeners: list[Text]
+    last_error: Text | None
+
+
+class Hooks(BaseModel):
+    """Every hook, and how many boundary events are yet to be delivered."""
+
+    hooks: list[Hook]
+    pending: int
+
+
+class Boundary(BaseModel):
+    """A session boundary and its delivery to plugins."""
+
+    event_id: Text
+    sequence: int
+    session_id: Text
+    session_title: Text | None
+    kind: Text
+    reason: Text
+    old_session_id: Text | None
+    new_session_id: Text | None
+    platform: Text
+    at: float
+    state: Text
+    attempts: int
+    error: Text | None
+
+
+class Boundaries(BaseModel):
+    """A page of the boundary log, newest first."""
+
+    items: list[Boundary]
+    has_more: bool
+
+
+class Replayed(BaseModel):
+    """The event that is being delivered again."""
+
+    event_id: Text
 
 
 def router(context: DashboardContext) -> ResourceRouter:

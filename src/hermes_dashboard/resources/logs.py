@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import HTTPException, Query
+from pydantic import BaseModel, Field
 
 from hermes_core import log_tail
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
-from hermes_dashboard.models.logs import LogFileItem, LogFileList, LogLevel, LogLine, LogTail
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_dashboard.context import DashboardContext
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class LogFileItem(BaseModel):
+    """A log file."""
+
+    name: Text
+    size: int
+    changed_at: float
+
+
+class LogFileList(BaseModel):
+    """The log files, the latest first."""
+
+    folder: Text
+    items: list[LogFileItem]
+
+
+class LogLine(BaseModel):
+    """An entry of a log file."""
+
+    at: float | None
+    level: Text
+    logger: Text
+    message: Text
+
+
+class LogTail(BaseModel):
+    """The end of a log file, oldest entry first; credentials are replaced."""
+
+    name: Text
+    size: int = Field(description="of the whole file")
+    items: list[LogLine]
 
 
 def router(context: DashboardContext) -> ResourceRouter:

@@ -7,9 +7,10 @@ changed as files.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import HTTPException
+from pydantic import BaseModel, Field
 
 from hermes_agent import skills
 from hermes_agent.memory.files import (
@@ -23,18 +24,7 @@ from hermes_agent.tools.arguments import ToolError
 from hermes_conversation.extensions import plugin_skills
 from hermes_core.paths import person_memory_path
 from hermes_core.roles import Person
-from hermes_dashboard.models.memory import (
-    MemoryChange,
-    MemoryFileView,
-    MemoryTarget,
-    MemoryView,
-    PersonMemory,
-    PersonMemoryList,
-    SkillItem,
-    SkillList,
-    SkillText,
-)
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import shared_files
 
@@ -42,8 +32,76 @@ if TYPE_CHECKING:
     from hermes_agent.skills import Skill
     from hermes_dashboard.context import DashboardContext, GatewayPerson
 
+MemoryTarget = Literal["memory", "user"]
+MAX_ENTRIES = 1000
+Entry = Annotated[str, Field(max_length=20_000)]
+Entries = Annotated[list[Entry], Field(max_length=MAX_ENTRIES)]
+
+
 TARGETS: Final[tuple[MemoryTarget, ...]] = ("memory", "user")
 MAX_FILES: Final = 200
+
+
+class MemoryFileView(BaseModel):
+    """One of the two files of the memory; its size is limited, because every prompt has it."""
+
+    target: MemoryTarget
+    path: Text
+    entries: list[Text]
+    characters: int
+    max_characters: int
+
+
+class MemoryView(BaseModel):
+    """What the agent remembers."""
+
+    items: list[MemoryFileView]
+
+
+class PersonMemory(BaseModel):
+    """What the agent remembers in conversations of another person."""
+
+    folder: Text = Field(description="the folder of the notes, below `memories/people`")
+    name: Text = Field(description="empty if the person is no longer known")
+    platform: Text
+    items: list[MemoryFileView]
+
+
+class PersonMemoryList(BaseModel):
+    """The people with notes."""
+
+    items: list[PersonMemory]
+
+
+class MemoryChange(BaseModel):
+    """New entries of a file, and those that the page has shown."""
+
+    seen: Entries
+    entries: Entries
+
+
+class SkillItem(BaseModel):
+    """A skill; one with a problem is not offered to the model."""
+
+    name: Text
+    description: Text
+    folder: Text
+    problem: Text
+
+
+class SkillList(BaseModel):
+    """The skills of new conversations on the page."""
+
+    folder: Text = Field(description="the folder for skills of the user's own")
+    items: list[SkillItem]
+
+
+class SkillText(BaseModel):
+    """The instructions of a skill, and the names of its other files."""
+
+    name: Text
+    text: Text
+    files: list[Text]
 
 
 def router(context: DashboardContext) -> ResourceRouter:

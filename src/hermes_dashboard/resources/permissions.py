@@ -8,17 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import HTTPException, Query, Response
+from pydantic import BaseModel
 
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.models.permissions import PermissionState
-from hermes_dashboard.models.text import problems
+from hermes_dashboard.models.text import Text, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import shared_files
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
+
+
+class PermissionState(BaseModel):
+    """What the agent may do without asking in new conversations."""
+
+    mode: Text
+    sandbox: Text
+    is_sandbox_available: bool
+    problem: Text | None
+    rules: list[Text]
 
 
 def router(context: DashboardContext) -> ResourceRouter:

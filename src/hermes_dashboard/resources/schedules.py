@@ -9,23 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import HTTPException, Query, Response
+from pydantic import BaseModel, Field
 
 from hermes_conversation import scheduled_jobs
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError, of_field
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.schedules.requested_job import RequestedJob
-from hermes_dashboard.models.schedules import (
-    JobNumber,
-    NewScheduledJob,
-    ScheduledJobs,
-    ScheduledJobView,
-    ScheduledRun,
-    ScheduledRuns,
-)
-from hermes_dashboard.models.system import PendingChangeItem
-from hermes_dashboard.models.text import problems
-from hermes_dashboard.resources.pending_changes import change_item
+from hermes_dashboard.models.text import MAX_ROW_ID, Text, problems
+from hermes_dashboard.resources.pending_changes import PendingChangeItem, change_item
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.schedules.rows import JobTotals
 
@@ -33,6 +25,75 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state.schedules.rows import Occurrence, ScheduledJob
     from hermes_state.store import SessionDB
+
+JobNumber = Annotated[int, Field(ge=1, le=MAX_ROW_ID)]
+
+
+class ScheduledJobView(BaseModel):
+    """A scheduled job or reminder, its next occurrences, and its runs so far."""
+
+    number: int
+    name: Text
+    kind: Text
+    prompt: Text
+    schedule: Text
+    time_zone: Text
+    catch_up: Text
+    model: Text
+    to: Text
+    person: Text
+    role: Text
+    state: Text
+    reason: Text
+    waits_for_budget: bool
+    runs_left: int | None
+    failures: int
+    next: list[float]
+    created_at: float
+    runs: int
+    failed_runs: int
+    tokens: int
+    dollars: float
+    last_state: Text
+    last_at: float | None
+
+
+class NewScheduledJob(BaseModel):
+    """A job to schedule; its result goes to the chat of the owner."""
+
+    schedule: Annotated[str, Field(max_length=200)]
+    prompt: Annotated[str, Field(max_length=20_000)]
+    name: Annotated[str, Field(max_length=40)] = ""
+    time_zone: Annotated[str, Field(max_length=60)] = ""
+
+
+class ScheduledJobs(BaseModel):
+    """All scheduled jobs."""
+
+    items: list[ScheduledJobView]
+
+
+class ScheduledRun(BaseModel):
+    """An occurrence of a scheduled job: its run, or that it was skipped."""
+
+    id: int
+    job: int
+    due_at: float
+    state: Text
+    is_manual: bool
+    missed: int
+    session_id: Text | None
+    started_at: float | None
+    ended_at: float | None
+    tokens: int
+    dollars: float
+    error: Text | None
+
+
+class ScheduledRuns(BaseModel):
+    """Runs, the latest first."""
+
+    items: list[ScheduledRun]
 
 
 def router(context: DashboardContext) -> ResourceRouter:

@@ -5,22 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Query
+from pydantic import BaseModel, Field
 
 from hermes_core.command_name import terminal_command
 from hermes_core.errors import SessionNotFoundError
 from hermes_dashboard.models.session_query import PagedQuery, cursor_of, position_of
-from hermes_dashboard.models.sessions import (
-    FacetCount,
-    FacetsView,
-    Relative,
-    SessionDetail,
-    SessionFamily,
-    SessionItem,
-    SessionPageView,
-    StateCounts,
-    item_of,
-)
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.sessions.sort_values import TOOL_ERRORS
 
@@ -28,6 +18,142 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state.sessions.records import PagedSession
     from hermes_state.store import SessionDB
+
+
+class SessionItem(BaseModel):
+    """A conversation in a list; one that was continued is shown as its last row."""
+
+    id: Text
+    title: Text | None
+    preview: Text
+    source: Text
+    model: Text | None
+    started_at: float
+    last_active: float
+    ended_at: float | None
+    end_reason: Text | None
+    message_count: int
+    tool_call_count: int
+    tool_errors: int | None = Field(description="Failed tool calls; null until counted.")
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    cwd: Text | None
+    git_branch: Text | None
+    pinned: bool
+    archived: bool
+    unread: bool
+    tags: list[Text]
+    kind: str
+    parent_id: Text | None
+    is_open: bool
+    is_running: bool
+    trashed_at: float | None
+
+
+class SessionDetail(SessionItem):
+    """All data of a conversation except its messages."""
+
+    root_id: Text
+    system_prompt: Text | None
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    api_call_count: int
+    session_key: Text | None
+    resume_command: Text
+    rows: list[Text]
+
+
+class SessionPageView(BaseModel):
+    """A page of a list, and the cursor of the next one."""
+
+    items: list[SessionItem]
+    next: str | None
+    total: int | None
+
+
+class FacetCount(BaseModel):
+    """A name and its number of conversations."""
+
+    name: Text
+    count: int
+
+
+class StateCounts(BaseModel):
+    """Number of conversations by state."""
+
+    active: int
+    archived: int
+    trash: int
+
+
+class FacetsView(BaseModel):
+    """Values for filters."""
+
+    sources: list[FacetCount]
+    models: list[FacetCount]
+    tags: list[FacetCount]
+    folders: list[FacetCount] = Field(
+        description="Folders of repositories, else working folders; the 200 most frequent."
+    )
+    branches: list[FacetCount] = Field(description="Git branches; the 200 most frequent.")
+    counts: StateCounts
+
+
+class Relative(BaseModel):
+    """One session of a family."""
+
+    id: Text
+    title: Text | None
+    preview: Text
+    kind: str
+    parent_id: Text | None
+    started_at: float
+    last_active: float
+    message_count: int
+    is_current: bool
+    trashed_at: float | None
+
+
+class SessionFamily(BaseModel):
+    """All sessions with the same root, parents first."""
+
+    nodes: list[Relative]
+
+
+def item_of(row: PagedSession) -> SessionItem:
+    """A row of the store as a list item."""
+    session = row.session
+    cost = session.actual_cost_usd
+    return SessionItem(
+        id=session.id,
+        title=session.title,
+        preview=row.preview,
+        source=session.source,
+        model=session.model,
+        started_at=session.started_at,
+        last_active=row.last_active,
+        ended_at=session.ended_at,
+        end_reason=session.end_reason,
+        message_count=session.message_count,
+        tool_call_count=session.tool_call_count,
+        tool_errors=row.tool_errors,
+        input_tokens=session.input_tokens,
+        output_tokens=session.output_tokens,
+        cost_usd=session.estimated_cost_usd if cost is None else cost,
+        cwd=session.cwd,
+        git_branch=session.git_branch,
+        pinned=bool(session.pinned),
+        archived=bool(session.archived),
+        unread=row.unread,
+        tags=row.tags,
+        kind=row.kind,
+        parent_id=session.parent_session_id,
+        is_open=session.ended_at is None,
+        is_running=row.is_running,
+        trashed_at=row.trashed_at,
+    )
 
 
 def router(context: DashboardContext) -> ResourceRouter:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import HTTPException
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.config import values
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
 from hermes_core.pending_changes import PendingChanges
-from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
 from hermes_dashboard.routes import ResourceRouter
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from hermes_core.config.file import SettingEntry
     from hermes_core.config.schema import Setting, Value
     from hermes_dashboard.context import DashboardContext
-    from hermes_dashboard.models.system import SettingValue
+
+SettingValue = bool | int | float | str | list[str]
+
 
 Origin = Literal["default", "file", "environment"]
 ORIGINS: Final[dict[str, Origin]] = {
@@ -32,6 +34,47 @@ ORIGINS: Final[dict[str, Origin]] = {
     "default": "default",
 }
 MODE_SETTING: Final = "agent.approvals"  # its choices are ordered: each allows more than the last
+
+
+class SettingItem(BaseModel):
+    """A setting with its value and allowed values. Values of secrets are never included."""
+
+    name: str
+    section: str
+    kind: Literal["bool", "int", "float", "str", "list", "choice"]
+    value: SettingValue | None
+    default: SettingValue | None
+    help: str
+    choices: list[str]
+    minimum: float | None
+    maximum: float | None
+    is_secret: bool
+    only_by_hand: bool = Field(
+        description="A change takes effect after `hermes dashboard confirm CODE` in a terminal."
+    )
+    is_set: bool
+    origin: Literal["default", "file", "environment"]
+    variable: str
+    problem: Text | None = Field(description="Why the stored value is invalid.")
+
+
+class SettingList(BaseModel):
+    """All settings and the path of their file."""
+
+    path: Text
+    items: list[SettingItem]
+
+
+class NewValue(BaseModel):
+    """The new value of a setting."""
+
+    value: (
+        bool
+        | int
+        | Annotated[float, Field(allow_inf_nan=False)]
+        | Annotated[str, StringConstraints(max_length=20_000)]
+        | Annotated[list[Annotated[str, StringConstraints(max_length=1000)]], Field(max_length=500)]
+    )
 
 
 def router(context: DashboardContext) -> ResourceRouter:

@@ -6,20 +6,12 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Query
+from pydantic import BaseModel, Field
 
 from hermes_conversation.tool_results import DONE, status_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text, without_memory_blocks
-from hermes_dashboard.models.sessions import (
-    AnswerUsageView,
-    MatchesView,
-    MessagePageView,
-    MessageView,
-    OutlineView,
-    PromptView,
-    ToolCallView,
-)
-from hermes_dashboard.models.text import Identifier, MessageId, problems
+from hermes_dashboard.models.text import Identifier, MessageId, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.messages.rows import DELETED_TEXT
 
@@ -32,6 +24,79 @@ if TYPE_CHECKING:
 IMAGE_TYPES: Final = ("image_url", "input_image", "image")
 MEDIA_PATH: Final = "/api/media/"
 MAX_MATCHES: Final = 1000
+
+
+class ToolCallView(BaseModel):
+    """A tool call; the arguments are JSON text."""
+
+    id: Text
+    name: Text
+    arguments: Text
+
+
+class AnswerUsageView(BaseModel):
+    """What an answer took."""
+
+    model: Text
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None = Field(description="Null if no price is known.")
+    cost_status: Text = Field(description="actual, estimated, included or unknown")
+    seconds: float
+
+
+class MessageView(BaseModel):
+    """One message of a conversation."""
+
+    id: int
+    session_id: Text
+    role: Text
+    text: Text
+    reasoning: Text | None
+    tool_calls: list[ToolCallView]
+    tool_call_id: Text | None
+    tool_name: Text | None
+    is_failure: bool | None
+    timestamp: float
+    finish_reason: Text | None
+    token_count: int | None
+    usage: AnswerUsageView | None = Field(
+        description="Of answers since this is recorded; that of a copy is its origin's."
+    )
+    state: Literal["active", "undone", "compacted"]
+    images: list[Text]
+
+
+class MessagePageView(BaseModel):
+    """Messages in order, and whether there are more on either side."""
+
+    items: list[MessageView]
+    has_before: bool
+    has_after: bool
+
+
+class PromptView(BaseModel):
+    """The beginning of a user message, on one line."""
+
+    id: int
+    timestamp: float
+    text: Text
+
+
+class OutlineView(BaseModel):
+    """The user messages of a conversation, in order."""
+
+    items: list[PromptView]
+
+
+class MatchesView(BaseModel):
+    """Messages of a conversation that match, oldest first."""
+
+    message_ids: list[int]
+    is_capped: bool = Field(description="There are more than these 1,000.")
 
 
 def message_of(row: MessageRow, usage: AnswerUsage | None = None) -> MessageView:
