@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 MAX_ROW_ID: Final = 2**63 - 1
 
@@ -55,6 +55,12 @@ class ProgressView(BaseModel):
 
     done: int
     total: int
+
+
+class View(BaseModel):
+    """A part of a response that is made from a row with the same fields."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 Responses = dict[int | str, dict[str, Any]]  # as FastAPI documents them

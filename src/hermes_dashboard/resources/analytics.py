@@ -13,7 +13,6 @@ from hermes_core.errors import UsageError
 from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import (
     Analytics,
-    BudgetView,
     Span,
     Sums,
     analytics,
@@ -102,14 +101,9 @@ class AnalyticsCache:
             "is_complete": data.is_complete,
             "progress": progress_of(data),
             "error": encodable_text(data.error),  # a copy is not validated
-            "budget": _budget(data),
+            "budget": month_budget(data),
         }
         return cached[1][span].model_copy(update=changing)
-
-
-def _budget(data: AnalyticsData) -> BudgetView | None:
-    budget = month_budget(data)
-    return budget and BudgetView(**budget._asdict(), is_exceeded=budget.is_exceeded)
 
 
 def router(context: DashboardContext) -> ResourceRouter:

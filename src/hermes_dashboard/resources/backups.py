@@ -69,15 +69,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         return BackupState(
             folder=str(folder),
             items=[_item(each) for each in list_backups(folder)],
-            task=None
-            if task is None
-            else BackupTaskView(
-                action=task.action,
-                name=task.name,
-                progress=task.progress,
-                error=task.error,
-                is_running=task.ended_at is None,
-            ),
+            task=task and BackupTaskView(**task._asdict(), is_running=task.ended_at is None),
             sessions=sum(context.db.statistics.session_count_by_source().values()),
         )
 

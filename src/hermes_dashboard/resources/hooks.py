@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import BackgroundTasks, HTTPException, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 import hermes_plugin_host
 from hermes_conversation import boundary_delivery
@@ -16,7 +16,6 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_core.hooks import HookSpec
     from hermes_dashboard.context import DashboardContext
-    from hermes_state.delivery.boundaries import BoundaryEvent
     from hermes_state.store import SessionDB
 
 
@@ -48,7 +47,7 @@ class Boundary(BaseModel):
     old_session_id: Text | None
     new_session_id: Text | None
     platform: Text
-    at: float
+    at: float = Field(validation_alias="occurred_at")
     state: Text
     attempts: int
     error: Text | None
@@ -87,7 +86,8 @@ def router(context: DashboardContext) -> ResourceRouter:
         resolved = None if session_id is None else _resolve(db, session_id)
         rows = db.boundaries.recent(resolved, limit + 1, before=before)
         items = [
-            _boundary(row, db.titles.get_session_title(row.session_id)) for row in rows[:limit]
+            Boundary(**row._asdict(), session_title=db.titles.get_session_title(row.session_id))
+            for row in rows[:limit]
         ]
         return Boundaries(items=items, has_more=len(rows) > limit)
 
@@ -110,24 +110,6 @@ def router(context: DashboardContext) -> ResourceRouter:
 def _resolve(db: SessionDB, name: str) -> str:
     """The session ID of *name*; a deleted session counts while its boundaries exist."""
     return name if db.boundaries.recent(name, 1) else db.lookup.resolve(name)
-
-
-def _boundary(event: BoundaryEvent, title: str | None) -> Boundary:
-    return Boundary(
-        event_id=event.event_id,
-        sequence=event.sequence,
-        session_id=event.session_id,
-        session_title=title,
-        kind=event.kind,
-        reason=event.reason,
-        old_session_id=event.old_session_id,
-        new_session_id=event.new_session_id,
-        platform=event.platform,
-        at=event.occurred_at,
-        state=event.state,
-        attempts=event.attempts,
-        error=event.error,
-    )
 
 
 def _hook(hook: HookSpec) -> Hook:

@@ -15,13 +15,12 @@ from pydantic import BaseModel, Field
 
 from hermes_conversation.agent_imports import BackgroundImport, registry_of_home
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.models.text import Text, problems
+from hermes_dashboard.models.text import Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_import.follower_status import FollowerStatus, read_status
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
-    from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory
     from hermes_state.store import SessionDB
 
@@ -39,7 +38,7 @@ class AgentHistory(BaseModel):
     imported_at: float | None
 
 
-class ImportProgress(BaseModel):
+class ImportProgress(View):
     """How far the running import is."""
 
     agent: Text
@@ -49,7 +48,7 @@ class ImportProgress(BaseModel):
     of_bytes: int
 
 
-class ImportResult(BaseModel):
+class ImportResult(View):
     """What the last import has stored from one agent."""
 
     agent: Text
@@ -124,14 +123,15 @@ def _state(db: SessionDB, imports: BackgroundImport) -> ImportState:
     for found in _found():
         count, at = counts.get(found.source.name, (0, None))
         items.append(AgentHistory(**found.facts(db)._asdict(), imported=count, imported_at=at))
-    progress = imports.progress
-    return ImportState(
-        items=items,
-        is_following=ConfigFile.of_home().settings().get_bool("import.follow"),
-        follower=_follower_state(),
-        is_running=imports.is_running,
-        progress=None if progress is None else ImportProgress(**progress._asdict()),
-        results=[_result(report) for report in imports.reports],
+    return ImportState.model_validate(
+        {
+            "items": items,
+            "is_following": ConfigFile.of_home().settings().get_bool("import.follow"),
+            "follower": _follower_state(),
+            "is_running": imports.is_running,
+            "progress": imports.progress,
+            "results": imports.reports,
+        }
     )
 
 
@@ -139,17 +139,3 @@ def _follower_state() -> FollowerState:
     status = read_status() or FollowerStatus()
     is_running = status.is_running
     return FollowerState(is_running=is_running, failing=dict(status.failing) if is_running else {})
-
-
-def _result(report: SourceReport) -> ImportResult:
-    return ImportResult(
-        agent=report.agent,
-        new=report.new,
-        extended=report.extended,
-        messages=report.messages,
-        copies=report.copies,
-        deleted=report.deleted,
-        taken=report.taken,
-        unknown=dict(report.unknown),
-        failures=report.failures,
-    )

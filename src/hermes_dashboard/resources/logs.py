@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from hermes_core import log_tail
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
-from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.models.text import Identifier, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
-class LogFileItem(BaseModel):
+class LogFileItem(View):
     """A log file."""
 
     name: Text
@@ -36,7 +36,7 @@ class LogFileList(BaseModel):
     items: list[LogFileItem]
 
 
-class LogLine(BaseModel):
+class LogLine(View):
     """An entry of a log file."""
 
     at: float | None
@@ -61,8 +61,8 @@ def router(context: DashboardContext) -> ResourceRouter:
     @routes.get("", response_model=LogFileList)
     def list_logs() -> LogFileList:
         """All log files of the Hermes folder, the latest first."""
-        items = [LogFileItem(**facts._asdict()) for facts in log_tail.list_logs(folder)]
-        return LogFileList(folder=str(folder), items=items)
+        items = log_tail.list_logs(folder)
+        return LogFileList.model_validate({"folder": folder, "items": items})
 
     @routes.get("/{name}", response_model=LogTail, responses=problems(404))
     def show_log(
@@ -80,8 +80,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         if facts is None:
             return LogTail(name=name, size=0, items=[])
         entries = log_tail.read_tail(folder / name, limit, level, _secrets())
-        items = [LogLine(**entry._asdict()) for entry in entries]
-        return LogTail(name=name, size=facts.size, items=items)
+        return LogTail.model_validate({"name": name, "size": facts.size, "items": entries})
 
     return routes
 

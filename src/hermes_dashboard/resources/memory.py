@@ -24,7 +24,7 @@ from hermes_agent.tools.arguments import ToolError
 from hermes_conversation.extensions import plugin_skills
 from hermes_core.paths import person_memory_path
 from hermes_core.roles import Person
-from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.models.text import Identifier, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import shared_files
 
@@ -80,7 +80,7 @@ class MemoryChange(BaseModel):
     entries: Entries
 
 
-class SkillItem(BaseModel):
+class SkillItem(View):
     """A skill; one with a problem is not offered to the model."""
 
     name: Text
@@ -211,16 +211,7 @@ def _add_skills(routes: ResourceRouter, context: DashboardContext) -> None:
     @routes.get("/skills", response_model=SkillList)
     def list_skills() -> SkillList:
         """The skills of the Hermes folder, of the dashboard's folder and of plugins."""
-        items = [
-            SkillItem(
-                name=skill.name,
-                description=skill.description,
-                folder=str(skill.folder),
-                problem=skill.problem,
-            )
-            for skill in find()
-        ]
-        return SkillList(folder=str(context.home / skills.FOLDER), items=items)
+        return SkillList.model_validate({"folder": context.home / skills.FOLDER, "items": find()})
 
     @routes.get("/skills/{name}", response_model=SkillText, responses=problems(400, 404))
     def show_skill(name: Identifier) -> SkillText:

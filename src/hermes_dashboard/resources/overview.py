@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from hermes_achievements.evaluation.values import list_active_days, streak_days
 from hermes_core import __version__
 from hermes_dashboard.analytics.budget import month_budget
-from hermes_dashboard.analytics.charts import BudgetView, Span, Sums, sent_by_day
+from hermes_dashboard.analytics.charts import BudgetView, Span, Sums, progress_of, sent_by_day
 from hermes_dashboard.health_checks import OK
 from hermes_dashboard.models.text import ProgressView, Text, problems
 from hermes_dashboard.resources.gateway import queue_of
@@ -122,18 +122,17 @@ def router(context: DashboardContext) -> ResourceRouter:
     def show_overview() -> Overview:
         """Data of the overview page."""
         data = context.analysis.data()
-        budget = month_budget(data)
         running = db.pages.items(sorted(db.leases.running()))
         days, streak = sums.get(data)
         return Overview(
             is_complete=data.is_complete,
-            progress=data.progress and ProgressView(done=data.progress[0], total=data.progress[1]),
+            progress=progress_of(data),
             error=data.error,
             day=data.today,
             zone=data.zone,
             today=_today(days, data.today),
             streak=streak,
-            budget=budget and BudgetView(**budget._asdict(), is_exceeded=budget.is_exceeded),
+            budget=month_budget(data),
             recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
             running=[item_of(row) for row in running],
             week=[WeekDay(day=day, messages=days.days[day].messages) for day in days.span.days()],

@@ -16,14 +16,14 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError, of_field
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.schedules.requested_job import RequestedJob
-from hermes_dashboard.models.text import MAX_ROW_ID, Text, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, Text, View, problems
 from hermes_dashboard.resources.pending_changes import PendingChangeItem, change_item
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.schedules.rows import JobTotals
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
-    from hermes_state.schedules.rows import Occurrence, ScheduledJob
+    from hermes_state.schedules.rows import ScheduledJob
     from hermes_state.store import SessionDB
 
 JobNumber = Annotated[int, Field(ge=1, le=MAX_ROW_ID)]
@@ -73,11 +73,11 @@ class ScheduledJobs(BaseModel):
     items: list[ScheduledJobView]
 
 
-class ScheduledRun(BaseModel):
+class ScheduledRun(View):
     """An occurrence of a scheduled job: its run, or that it was skipped."""
 
-    id: int
-    job: int
+    id: int = Field(validation_alias="occurrence_id")
+    job: int = Field(validation_alias="job_id")
     due_at: float
     state: Text
     is_manual: bool
@@ -118,7 +118,7 @@ def _add_lists(routes: ResourceRouter, db: SessionDB) -> None:
         job: JobNumber | None = None, limit: Annotated[int, Query(ge=1, le=500)] = 50
     ) -> ScheduledRuns:
         """Runs of one job or of all, the latest first, with state, cost and conversation."""
-        return ScheduledRuns(items=[_run(each) for each in db.schedules.history(job, limit)])
+        return ScheduledRuns.model_validate({"items": db.schedules.history(job, limit)})
 
 
 def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
@@ -157,7 +157,7 @@ def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
         occurrence = db.schedules.request_run(number)
         if occurrence is None:
             raise _missing(number)
-        return _run(occurrence)
+        return ScheduledRun.model_validate(occurrence)
 
     @routes.delete(
         "/{number}", status_code=204, response_class=Response, responses=problems(404, 503)
@@ -201,35 +201,13 @@ def _find(db: SessionDB, number: int) -> ScheduledJob:
 def _view(db: SessionDB, job: ScheduledJob, totals: JobTotals | None = None) -> ScheduledJobView:
     totals = totals or db.schedules.totals().get(job.job_id, JobTotals())
     return ScheduledJobView(
+        **job._asdict(),
+        **totals._asdict(),
         number=job.job_id,
-        name=job.name,
-        kind=job.kind,
-        prompt=job.prompt,
-        schedule=job.schedule,
         time_zone=job.zone,
-        catch_up=job.catch_up,
-        model=job.model,
         to=scheduled_jobs.describe_target(job.target),
         person=f"{job.platform}:{job.user_id}",
-        role=job.role,
-        state=job.state,
-        reason=job.reason,
         waits_for_budget=job.is_held,
-        runs_left=job.runs_left,
-        failures=job.failures,
         next=scheduled_jobs.next_occurrences(job, db.clock.now()),
-        created_at=job.created_at,
-        runs=totals.runs,
         failed_runs=totals.failed,
-        tokens=totals.tokens,
-        dollars=totals.dollars,
-        last_state=totals.last_state,
-        last_at=totals.last_at,
     )
-
-
-def _run(occurrence: Occurrence) -> ScheduledRun:
-    facts = occurrence._asdict()
-    facts |= {"id": facts.pop("occurrence_id"), "job": facts.pop("job_id")}
-    del facts["inbox_id"]
-    return ScheduledRun(**facts)

@@ -233,13 +233,9 @@ def _shown(db: SessionDB, hits: list[FoundMessage]) -> list[SearchHit]:
     titles = {session: db.titles.get_session_title(session) for session in sessions}
     return [
         SearchHit(
-            session_id=hit.session_id,
+            **hit._replace(snippet=hit.snippet_text)._asdict(),
             session_title=titles[hit.session_id],
-            source=hit.source,
             message_id=hit.id,
-            role=hit.role,
-            timestamp=hit.timestamp,
-            snippet=hit.snippet_text,
             marks=list(hit.offsets),
         )
         for hit in hits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from hermes_core.command_name import terminal_command
 from hermes_core.errors import SessionNotFoundError
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state.sessions.records import PagedSession
     from hermes_state.store import SessionDB
+
+
+Flag = Annotated[bool, BeforeValidator(bool)]  # another program may have stored any value
 
 
 class SessionItem(BaseModel):
@@ -40,8 +43,8 @@ class SessionItem(BaseModel):
     cost_usd: float | None
     cwd: Text | None
     git_branch: Text | None
-    pinned: bool
-    archived: bool
+    pinned: Flag
+    archived: Flag
     unread: bool
     tags: list[Text]
     kind: str
@@ -127,32 +130,11 @@ def item_of(row: PagedSession) -> SessionItem:
     session = row.session
     cost = session.actual_cost_usd
     return SessionItem(
-        id=session.id,
-        title=session.title,
-        preview=row.preview,
-        source=session.source,
-        model=session.model,
-        started_at=session.started_at,
-        last_active=row.last_active,
-        ended_at=session.ended_at,
-        end_reason=session.end_reason,
-        message_count=session.message_count,
-        tool_call_count=session.tool_call_count,
-        tool_errors=row.tool_errors,
-        input_tokens=session.input_tokens,
-        output_tokens=session.output_tokens,
+        **session._asdict(),
+        **row._asdict(),
         cost_usd=session.estimated_cost_usd if cost is None else cost,
-        cwd=session.cwd,
-        git_branch=session.git_branch,
-        pinned=bool(session.pinned),
-        archived=bool(session.archived),
-        unread=row.unread,
-        tags=row.tags,
-        kind=row.kind,
         parent_id=session.parent_session_id,
         is_open=session.ended_at is None,
-        is_running=row.is_running,
-        trashed_at=row.trashed_at,
     )
 
 
@@ -231,16 +213,14 @@ def _row(db: SessionDB, session_id: str) -> PagedSession:
 def detail_of(db: SessionDB, session_id: str) -> SessionDetail:
     """All data of a conversation except its messages."""
     row = _row(db, session_id)
-    listed, session = row.session, db.sessions.find(session_id)
-    return SessionDetail(
-        **dict(item_of(row)),
-        root_id=row.root_id,
-        system_prompt=None if session is None else session.system_prompt,
-        cache_read_tokens=listed.cache_read_tokens,
-        cache_write_tokens=listed.cache_write_tokens,
-        reasoning_tokens=listed.reasoning_tokens,
-        api_call_count=listed.api_call_count,
-        session_key=listed.session_key,
-        resume_command=terminal_command("chat", "--resume", session_id),
-        rows=db.lookup.conversation_rows(session_id),
+    session = db.sessions.find(session_id)
+    return SessionDetail.model_validate(
+        {
+            **row.session._asdict(),
+            **dict(item_of(row)),
+            "root_id": row.root_id,
+            "system_prompt": None if session is None else session.system_prompt,
+            "resume_command": terminal_command("chat", "--resume", session_id),
+            "rows": db.lookup.conversation_rows(session_id),
+        }
     )

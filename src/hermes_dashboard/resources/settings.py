@@ -173,24 +173,16 @@ def setting_fields(setting: Setting, read: Callable[[], SettingEntry]) -> Settin
         value, origin = entry.value, ORIGINS[entry.source]
     except ConfigError as error:
         problem, origin = str(error), "file"
-    return SettingItem(
-        name=setting.name,
-        section=setting.section,
-        kind=setting.kind,
-        value=None if setting.secret else _plain(value),
-        default=None if setting.secret else _plain(setting.default),
-        help=setting.help,
-        choices=list(setting.choices),
-        minimum=setting.minimum,
-        maximum=setting.maximum,
-        is_secret=setting.secret,
-        only_by_hand=setting.only_by_hand,
-        is_set=origin != "default",
-        origin=origin,
-        variable=setting.variable,
-        problem=problem,
+    return SettingItem.model_validate(
+        {
+            **setting._asdict(),
+            "section": setting.section,
+            "value": None if setting.secret else value,
+            "default": None if setting.secret else setting.default,
+            "is_secret": setting.secret,
+            "is_set": origin != "default",
+            "origin": origin,
+            "variable": setting.variable,
+            "problem": problem,
+        }
     )
-
-
-def _plain(value: Value) -> SettingValue:
-    return list(value) if isinstance(value, tuple) else value

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from hermes_conversation.tool_results import DONE, status_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text, without_memory_blocks
-from hermes_dashboard.models.text import Identifier, MessageId, Text, problems
+from hermes_dashboard.models.text import Identifier, MessageId, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.messages.rows import DELETED_TEXT
 
@@ -34,7 +34,7 @@ class ToolCallView(BaseModel):
     arguments: Text
 
 
-class AnswerUsageView(BaseModel):
+class AnswerUsageView(View):
     """What an answer took."""
 
     model: Text
@@ -78,7 +78,7 @@ class MessagePageView(BaseModel):
     has_after: bool
 
 
-class PromptView(BaseModel):
+class PromptView(View):
     """The beginning of a user message, on one line."""
 
     id: int
@@ -106,22 +106,19 @@ def message_of(row: MessageRow, usage: AnswerUsage | None = None) -> MessageView
         text = without_memory_blocks(text)
     if row.is_deleted:
         text = f"{text}\n\n{DELETED_TEXT}"
-    return MessageView(
-        id=row.id,
-        session_id=row.session_id,
-        role=row.shown_role or "unknown",
-        text=text,
-        reasoning=row.reasoning or row.reasoning_content,
-        tool_calls=calls_of(row.tool_calls),
-        tool_call_id=row.tool_call_id,
-        tool_name=row.tool_name,
-        is_failure=status_of(row.tool_name, text) != DONE if row.role == "tool" else None,
-        timestamp=row.timestamp or 0.0,
-        finish_reason=row.finish_reason,
-        token_count=row.token_count,
-        usage=None if usage is None else AnswerUsageView(**usage._asdict()),
-        state=state_of(row),
-        images=images_of(row.content),
+    return MessageView.model_validate(
+        {
+            **row._asdict(),
+            "role": row.shown_role or "unknown",
+            "text": text,
+            "reasoning": row.reasoning or row.reasoning_content,
+            "tool_calls": calls_of(row.tool_calls),
+            "is_failure": status_of(row.tool_name, text) != DONE if row.role == "tool" else None,
+            "timestamp": row.timestamp or 0.0,
+            "usage": usage,
+            "state": state_of(row),
+            "images": images_of(row.content),
+        }
     )
 
 
@@ -225,7 +222,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     def show_outline(session_id: Identifier) -> OutlineView:
         """The user messages of a conversation in order, each on one line; at most 5,000."""
         prompts = db.transcripts.prompts(db.lookup.resolve(session_id))
-        return OutlineView(items=[PromptView(**prompt._asdict()) for prompt in prompts])
+        return OutlineView.model_validate({"items": prompts})
 
     @routes.get(
         "/{session_id}/find", response_model=MatchesView, responses=problems(400, 404, 409, 503)
