@@ -118,7 +118,7 @@ def router(context: DashboardContext) -> ResourceRouter:
 
     routes = ResourceRouter("/api/analytics", tag="analytics", lifespan=lifespan)
 
-    @routes.get("", response_model=Analytics, responses=problems(400, 503))
+    @routes.get("", responses=problems(400, 503))
     def show_analytics(
         filters: Annotated[AnalyticsFilter, Query()],
         since: date | None = None,
@@ -141,7 +141,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         """The sources, models, projects and people that the statistics can be limited to."""
         return choices_of(analysis.data())
 
-    @routes.get("/calendar", response_model=CalendarView, responses=problems(503))
+    @routes.get("/calendar", responses=problems(503))
     def show_calendar(
         filters: Annotated[AnalyticsFilter, Query()], year: Year | None = None
     ) -> CalendarView:

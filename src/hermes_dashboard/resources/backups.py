@@ -73,24 +73,19 @@ def router(context: DashboardContext) -> ResourceRouter:
             sessions=sum(context.db.statistics.session_count_by_source().values()),
         )
 
-    @routes.get("", response_model=BackupState, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_backups() -> BackupState:
         """The backups in the folder `backups`, and the one that is written or verified."""
         return state()
 
-    @routes.post("", status_code=202, response_model=BackupState, responses=problems(409, 503))
+    @routes.post("", status_code=202, responses=problems(409, 503))
     def write_backup() -> BackupState:
         """Write a backup of history and settings, without secrets, while Hermes is running."""
         if not work.write():
             raise HTTPException(409, IS_BUSY)
         return state()
 
-    @routes.post(
-        "/{name}/verify",
-        status_code=202,
-        response_model=BackupState,
-        responses=problems(404, 409, 503),
-    )
+    @routes.post("/{name}/verify", status_code=202, responses=problems(404, 409, 503))
     def verify_backup(name: Identifier) -> BackupState:
         """Extract a backup into a folder of its own and check every file of it."""
         if name not in {each.path.name for each in list_backups(folder)}:

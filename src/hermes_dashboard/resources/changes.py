@@ -78,28 +78,26 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api", tag="sessions")
     db = context.db
 
-    @routes.post("/sessions/bulk", response_model=BulkReport, responses=problems(400, 503))
+    @routes.post("/sessions/bulk", responses=problems(400, 503))
     def change_many(change: BulkChange) -> BulkReport:
         """Apply a change to many conversations; a failure does not affect the others."""
         return apply_bulk_change(db, change)
 
-    @routes.patch("/sessions/{session_id}", response_model=SessionItem, responses=CHANGE_PROBLEMS)
+    @routes.patch("/sessions/{session_id}", responses=CHANGE_PROBLEMS)
     def change_session(session_id: Identifier, change: SessionChange) -> SessionItem:
         """Rename, pin, archive or tag a conversation, or mark it as read."""
         resolved = resolve_untrashed(db, session_id)
         apply_change(db, resolved, change)
         return session_item(db, resolved)
 
-    @routes.delete("/sessions/{session_id}", response_model=Trashed, responses=CHANGE_PROBLEMS)
+    @routes.delete("/sessions/{session_id}", responses=CHANGE_PROBLEMS)
     def trash_session(session_id: Identifier) -> Trashed:
         """Move a conversation to the trash, with the tasks delegated from it."""
         resolved = resolve_untrashed(db, session_id)
         db.trash.delete_session(resolved)
         return Trashed(trashed=db.pages.family_in_trash(resolved))
 
-    @routes.post(
-        "/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGE_PROBLEMS
-    )
+    @routes.post("/sessions/{session_id}/restore", responses=CHANGE_PROBLEMS)
     def restore_session(session_id: Identifier) -> SessionItem:
         """Restore a conversation from the trash."""
         db.trash.restore(session_id)
@@ -114,7 +112,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             raise SessionNotFoundError(f"session {session_id} is not in the trash")
         db.trash.purge(session_id)
 
-    @routes.delete("/trash", response_model=Purged, responses=problems(503))
+    @routes.delete("/trash", responses=problems(503))
     def empty_trash() -> Purged:
         """Empty the trash permanently."""
         return Purged(purged=db.trash.purge_expired(older_than_days=0))

@@ -128,9 +128,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             ids = [session_id for session_id in ids if session_id in selected]
         return _attachment(db.portable.iter_export_file(ids), "hermes-export.jsonl", "jsonl")
 
-    @routes.post(
-        "/import", response_model=Imported, responses=problems(400, 503), openapi_extra=ANY_BYTES
-    )
+    @routes.post("/import", responses=problems(400, 503), openapi_extra=ANY_BYTES)
     async def import_file(
         request: Request,
         dry_run: bool = False,

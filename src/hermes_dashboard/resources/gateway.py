@@ -164,7 +164,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/gateway", tag="gateway")
     db = context.db
 
-    @routes.get("", response_model=GatewayState, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_gateway() -> GatewayState:
         """Platforms, chats, the queue, errors, approved users and pending requests."""
         chats = [
@@ -184,7 +184,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             }
         )
 
-    @routes.get("/nodes", response_model=list[NodeView], responses=problems(503))
+    @routes.get("/nodes", responses=problems(503))
     def list_nodes() -> list[NodeView]:
         """The processes that use the history, on all machines: what each holds, when seen."""
         return [NodeView(**node._asdict()) for node in db.nodes.all()]
@@ -198,17 +198,17 @@ def _add_control(routes: ResourceRouter, context: DashboardContext) -> None:
     def change(action: GatewayAction) -> GatewayChange:
         return GatewayChange(message=context.control_gateway(action))
 
-    @routes.post("/start", response_model=GatewayChange, responses=problems(400))
+    @routes.post("/start", responses=problems(400))
     def start() -> GatewayChange:
         """Start the gateway in the background."""
         return change("start")
 
-    @routes.post("/stop", response_model=GatewayChange, responses=problems(400))
+    @routes.post("/stop", responses=problems(400))
     def stop() -> GatewayChange:
         """Stop the gateway after its current turns; pending messages are kept."""
         return change("stop")
 
-    @routes.post("/restart", response_model=GatewayChange, responses=problems(400))
+    @routes.post("/restart", responses=problems(400))
     def restart() -> GatewayChange:
         """Restart the gateway after its current turns."""
         return change("restart")

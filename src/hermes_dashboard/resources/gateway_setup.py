@@ -118,7 +118,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
     changes = PendingChanges(context.home)
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 
-    @routes.get("/platforms", response_model=PlatformFormList, responses=problems(503))
+    @routes.get("/platforms", responses=problems(503))
     def list_platforms() -> PlatformFormList:
         """The platforms with their state, credentials and options; secrets are never included."""
         facts = {each.name: each for each in context.administration.platforms()}
@@ -146,9 +146,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
         options.unset(option)
         return _option_item(PlatformOptions(), option)
 
-    @routes.post(
-        "/platforms/{name}/test", response_model=PlatformTestView, responses=problems(400, 503)
-    )
+    @routes.post("/platforms/{name}/test", responses=problems(400, 503))
     def test_platform(name: Identifier) -> PlatformTestView:
         """Sign in with the stored credentials; nothing is received or sent."""
         return PlatformTestView(**context.administration.test_platform(name)._asdict())
@@ -196,7 +194,7 @@ def _find_person(context: DashboardContext, platform: str, user_id: str) -> Gate
 
 
 def _add_pairing(routes: ResourceRouter, context: DashboardContext) -> None:
-    @routes.get("/people", response_model=PersonList, responses=problems(503))
+    @routes.get("/people", responses=problems(503))
     def list_people() -> PersonList:
         """People and programs with access, and their roles."""
         return PersonList(

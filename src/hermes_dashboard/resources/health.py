@@ -24,7 +24,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     """The route of the checks."""
     routes = ResourceRouter("/api/health", tag="health")
 
-    @routes.get("", response_model=Health)
+    @routes.get("")
     def show_health() -> Health:
         """Quick checks only; `hermes doctor` runs all checks."""
         checks = context.health.run()

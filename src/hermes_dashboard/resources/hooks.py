@@ -71,12 +71,12 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api", tag="hooks")
     db = context.db
 
-    @routes.get("/hooks", response_model=Hooks, responses=problems(503))
+    @routes.get("/hooks", responses=problems(503))
     def list_hooks() -> Hooks:
         """All hooks and the plugins registered for them."""
         return Hooks(hooks=[_hook(hook) for hook in HOOKS], pending=db.boundaries.pending())
 
-    @routes.get("/boundaries", response_model=Boundaries, responses=problems(400, 404, 409, 503))
+    @routes.get("/boundaries", responses=problems(400, 404, 409, 503))
     def list_boundaries(
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
         session_id: Identifier | None = None,
@@ -91,12 +91,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         ]
         return Boundaries(items=items, has_more=len(rows) > limit)
 
-    @routes.post(
-        "/boundaries/{event_id}/replay",
-        status_code=202,
-        response_model=Replayed,
-        responses=problems(404, 503),
-    )
+    @routes.post("/boundaries/{event_id}/replay", status_code=202, responses=problems(404, 503))
     def replay(event_id: Identifier, background: BackgroundTasks) -> Replayed:
         """Deliver a boundary to plugins again, with the same event ID."""
         if not db.boundaries.replay(event_id):

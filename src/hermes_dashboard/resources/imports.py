@@ -91,12 +91,12 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/imports", tag="imports")
     db, imports = context.db, BackgroundImport(context.db)
 
-    @routes.get("", response_model=ImportState, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_imports() -> ImportState:
         """The histories of other agents on this machine, and the progress of an import."""
         return _state(db, imports)
 
-    @routes.post("", status_code=202, response_model=ImportState, responses=problems(404, 409, 503))
+    @routes.post("", status_code=202, responses=problems(404, 409, 503))
     def start_import(request: ImportRequest) -> ImportState:
         """Import what is new from some agents, or from all that were found."""
         found = _found()

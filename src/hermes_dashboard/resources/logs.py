@@ -58,13 +58,13 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/logs", tag="logs")
     folder = context.home / "logs"
 
-    @routes.get("", response_model=LogFileList)
+    @routes.get("")
     def list_logs() -> LogFileList:
         """All log files of the Hermes folder, the latest first."""
         items = log_tail.list_logs(folder)
         return LogFileList.model_validate({"folder": folder, "items": items})
 
-    @routes.get("/{name}", response_model=LogTail, responses=problems(404))
+    @routes.get("/{name}", responses=problems(404))
     def show_log(
         name: Identifier,
         level: LogLevel = "info",

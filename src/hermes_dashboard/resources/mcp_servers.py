@@ -98,7 +98,7 @@ def router(context: DashboardContext) -> ResourceRouter:
                 return server
         raise HTTPException(404, f"No MCP server {name!r}.")
 
-    @routes.get("", response_model=McpServerList, responses=problems(400))
+    @routes.get("", responses=problems(400))
     def list_all() -> McpServerList:
         """The MCP servers of config.yaml and of the dashboard's folder, and their state."""
         return McpServerList(
@@ -117,7 +117,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         change = PendingChanges(context.home).add("mcp_server", server.name, text)
         return pending_response(change, config)
 
-    @routes.post("/{name}/test", response_model=McpTestView, responses=problems(400, 404))
+    @routes.post("/{name}/test", responses=problems(400, 404))
     def test_server(name: Identifier) -> McpTestView:
         """Connect to a server as a conversation would, in the sandbox, and list its tools."""
         result = connect(find(name), context.start_folder, TEST_SECONDS)

@@ -116,16 +116,14 @@ def router(context: DashboardContext) -> ResourceRouter:
 def _add_memory(routes: ResourceRouter, context: DashboardContext) -> None:
     memory = MemoryFiles(context.home / "memories", shared_files(context.db))
 
-    @routes.get("/memory", response_model=MemoryView, responses=problems(503))
+    @routes.get("/memory", responses=problems(503))
     def show_memory() -> MemoryView:
         """What the agent remembers of the work and of the user."""
         return MemoryView(
             items=[_view(memory, target, memory.entries(target)) for target in TARGETS]
         )
 
-    @routes.put(
-        "/memory/{target}", response_model=MemoryFileView, responses=problems(400, 409, 503)
-    )
+    @routes.put("/memory/{target}", responses=problems(400, 409, 503))
     def change_memory(target: MemoryTarget, change: MemoryChange) -> MemoryFileView:
         """Replace the entries of a file, unless it was changed since the page showed it."""
         return _rewrite(memory, target, change)
@@ -140,7 +138,7 @@ def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
             for each in context.administration.people()
         }
 
-    @routes.get("/memory/people", response_model=PersonMemoryList, responses=problems(503))
+    @routes.get("/memory/people", responses=problems(503))
     def list_people() -> PersonMemoryList:
         """What the agent remembers of other people, who see only their own notes."""
         people = known()
@@ -152,11 +150,7 @@ def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
                 found.append(_person_memory(folder, people.get(folder), items))
         return PersonMemoryList(items=found)
 
-    @routes.put(
-        "/memory/people/{folder}/{target}",
-        response_model=MemoryFileView,
-        responses=problems(400, 404, 409, 503),
-    )
+    @routes.put("/memory/people/{folder}/{target}", responses=problems(400, 404, 409, 503))
     def change_person(
         folder: Identifier, target: MemoryTarget, change: MemoryChange
     ) -> MemoryFileView:
@@ -208,12 +202,12 @@ def _add_skills(routes: ResourceRouter, context: DashboardContext) -> None:
             context.home, assess_project(context.start_folder).trusted, plugin_skills()
         )
 
-    @routes.get("/skills", response_model=SkillList)
+    @routes.get("/skills")
     def list_skills() -> SkillList:
         """The skills of the Hermes folder, of the dashboard's folder and of plugins."""
         return SkillList.model_validate({"folder": context.home / skills.FOLDER, "items": find()})
 
-    @routes.get("/skills/{name}", response_model=SkillText, responses=problems(400, 404))
+    @routes.get("/skills/{name}", responses=problems(400, 404))
     def show_skill(name: Identifier) -> SkillText:
         """The instructions of a skill, as the model reads them."""
         skill = next((each for each in find() if each.name == name), None)

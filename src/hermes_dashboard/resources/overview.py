@@ -118,7 +118,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     sums = SumsCache()
     sizes = SizeCache(db)
 
-    @routes.get("", response_model=Overview, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_overview() -> Overview:
         """Data of the overview page."""
         data = context.analysis.data()

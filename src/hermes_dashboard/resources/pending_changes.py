@@ -60,7 +60,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/pending-changes", tag="settings")
     changes = PendingChanges(context.home)
 
-    @routes.get("", response_model=PendingChangeList)
+    @routes.get("")
     def list_changes() -> PendingChangeList:
         """Changes that wait for a confirmation, and those confirmed a short time ago."""
         config, current = ConfigFile.of_home(), changes.current()

@@ -36,7 +36,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api", tag="permissions")
     grants = Grants(context.home / GRANTS_FILE, shared=shared_files(context.db))
 
-    @routes.get("/permissions", response_model=PermissionState, responses=problems(503))
+    @routes.get("/permissions", responses=problems(503))
     def show_permissions() -> PermissionState:
         """The mode and the sandbox of new conversations, and what is always allowed."""
         sandbox = find_sandbox()

@@ -106,14 +106,14 @@ def router(context: DashboardContext) -> ResourceRouter:
 
 
 def _add_lists(routes: ResourceRouter, db: SessionDB) -> None:
-    @routes.get("", response_model=ScheduledJobs, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def list_jobs(*, with_done: bool = False) -> ScheduledJobs:
         """All scheduled jobs and reminders, with their next occurrences and costs."""
         totals = db.schedules.totals()
         jobs = db.schedules.all(with_done=with_done)
         return ScheduledJobs(items=[_view(db, job, totals.get(job.job_id)) for job in jobs])
 
-    @routes.get("/runs", response_model=ScheduledRuns, responses=problems(503))
+    @routes.get("/runs", responses=problems(503))
     def list_runs(
         job: JobNumber | None = None, limit: Annotated[int, Query(ge=1, le=500)] = 50
     ) -> ScheduledRuns:
@@ -122,9 +122,7 @@ def _add_lists(routes: ResourceRouter, db: SessionDB) -> None:
 
 
 def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
-    @routes.post(
-        "/{number}/pause", response_model=ScheduledJobView, responses=problems(404, 409, 503)
-    )
+    @routes.post("/{number}/pause", responses=problems(404, 409, 503))
     def pause(number: JobNumber) -> ScheduledJobView:
         """Pause a job."""
         job = _find(db, number)
@@ -132,9 +130,7 @@ def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
             raise HTTPException(409, f"Job {number} is not active: it is {job.state}.")
         return _view(db, _find(db, number))
 
-    @routes.post(
-        "/{number}/resume", response_model=ScheduledJobView, responses=problems(404, 409, 503)
-    )
+    @routes.post("/{number}/resume", responses=problems(404, 409, 503))
     def resume(number: JobNumber) -> ScheduledJobView:
         """Continue a paused job with its next occurrence."""
         job = _find(db, number)
@@ -146,12 +142,7 @@ def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
             raise HTTPException(409, f"Job {number} is not paused: it is {job.state}.")
         return _view(db, _find(db, number))
 
-    @routes.post(
-        "/{number}/run",
-        status_code=202,
-        response_model=ScheduledRun,
-        responses=problems(404, 503),
-    )
+    @routes.post("/{number}/run", status_code=202, responses=problems(404, 503))
     def run_now(number: JobNumber) -> ScheduledRun:
         """Request a run now; the gateway runs it."""
         occurrence = db.schedules.request_run(number)
@@ -171,7 +162,7 @@ def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
 def _add_request(routes: ResourceRouter, context: DashboardContext) -> None:
     changes = PendingChanges(context.home)
 
-    @routes.post("", status_code=202, response_model=PendingChangeItem, responses=problems(400))
+    @routes.post("", status_code=202, responses=problems(400))
     def request_job(new: NewScheduledJob) -> PendingChangeItem:
         """Request a job; it is created after a confirmation in a terminal."""
         schedule, zone = " ".join(new.schedule.split()), new.time_zone.strip()

@@ -129,7 +129,7 @@ def router(context: DashboardContext) -> ResourceRouter:
 
     routes = ResourceRouter("/api/search", tag="sessions", lifespan=lifespan)
 
-    @routes.get("", response_model=Hits, responses=problems(400, 503))
+    @routes.get("", responses=problems(400, 503))
     def search(
         q: SearchText,
         limit: Annotated[int, Query(ge=1, le=100)] = 30,
@@ -166,7 +166,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             progress=read_progress(with_tools=reads_tools),
         )
 
-    @routes.get("/conversations", response_model=GroupedHitsView, responses=problems(400, 503))
+    @routes.get("/conversations", responses=problems(400, 503))
     def search_conversations(query: Annotated[SearchQuery, Query()]) -> GroupedHitsView:
         """Conversations that match by title or by messages, with their latest hits.
 
@@ -197,7 +197,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             progress=read_progress(with_tools=query.with_tools),
         )
 
-    @routes.get("/titles", response_model=list[SessionItem], responses=problems(400, 503))
+    @routes.get("/titles", responses=problems(400, 503))
     def search_titles(
         q: SearchText, limit: Annotated[int, Query(ge=1, le=50)] = 10
     ) -> list[SessionItem]:

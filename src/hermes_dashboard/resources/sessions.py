@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hermes_state.sessions.records import PagedSession
     from hermes_state.store import SessionDB
 
-
 Flag = Annotated[bool, BeforeValidator(bool)]  # another program may have stored any value
 
 
@@ -143,7 +142,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/sessions", tag="sessions")
     db = context.db
 
-    @routes.get("", response_model=SessionPageView, responses=problems(400, 503))
+    @routes.get("", responses=problems(400, 503))
     def list_sessions(query: Annotated[PagedQuery, Query()]) -> SessionPageView:
         """A page of conversations, by default the most recently active first.
 
@@ -161,7 +160,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             total=None if after else db.pages.count(page_filter),
         )
 
-    @routes.get("/facets", response_model=FacetsView, responses=problems(503))
+    @routes.get("/facets", responses=problems(503))
     def list_facets() -> FacetsView:
         """Values to filter by, with the number of conversations of each."""
         facets = db.facets.facets()
@@ -174,16 +173,12 @@ def router(context: DashboardContext) -> ResourceRouter:
             counts=StateCounts(active=facets.active, archived=facets.archived, trash=facets.trash),
         )
 
-    @routes.get(
-        "/{session_id}", response_model=SessionDetail, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}", responses=problems(400, 404, 409, 503))
     def show_session(session_id: Identifier) -> SessionDetail:
         """One conversation, by ID, the beginning of its ID, or title."""
         return detail_of(db, db.lookup.resolve(session_id))
 
-    @routes.get(
-        "/{session_id}/tree", response_model=SessionFamily, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}/tree", responses=problems(400, 404, 409, 503))
     def show_family(session_id: Identifier) -> SessionFamily:
         """All sessions with the same root: branches, delegated tasks."""
         resolved = db.lookup.resolve(session_id)

@@ -83,7 +83,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     changes = PendingChanges(context.home)
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 
-    @routes.get("", response_model=SettingList)
+    @routes.get("")
     def list_settings() -> SettingList:
         """All settings; an invalid one does not hide the others."""
         config = ConfigFile.of_home()

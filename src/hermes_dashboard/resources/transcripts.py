@@ -184,11 +184,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/sessions", tag="sessions")
     db = context.db
 
-    @routes.get(
-        "/{session_id}/messages",
-        response_model=MessagePageView,
-        responses=problems(400, 404, 409, 503),
-    )
+    @routes.get("/{session_id}/messages", responses=problems(400, 404, 409, 503))
     def list_messages(
         session_id: Identifier,
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
@@ -216,17 +212,13 @@ def router(context: DashboardContext) -> ResourceRouter:
             has_after=page.has_after,
         )
 
-    @routes.get(
-        "/{session_id}/outline", response_model=OutlineView, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}/outline", responses=problems(400, 404, 409, 503))
     def show_outline(session_id: Identifier) -> OutlineView:
         """The user messages of a conversation in order, each on one line; at most 5,000."""
         prompts = db.transcripts.prompts(db.lookup.resolve(session_id))
         return OutlineView.model_validate({"items": prompts})
 
-    @routes.get(
-        "/{session_id}/find", response_model=MatchesView, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}/find", responses=problems(400, 404, 409, 503))
     def find_messages(
         session_id: Identifier, q: Annotated[str, Query(max_length=500)]
     ) -> MatchesView:

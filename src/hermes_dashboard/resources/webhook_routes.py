@@ -95,7 +95,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         change = PendingChanges(context.home).add("webhook_route", name, text)
         return pending_response(change, ConfigFile.of_home())
 
-    @routes.get("", response_model=WebhookRouteList, responses=problems(400))
+    @routes.get("", responses=problems(400))
     def list_routes() -> WebhookRouteList:
         """The webhook routes of config.yaml, without their secrets."""
         config = ConfigFile.of_home()
