@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Final, Literal
 
+from pydantic import BaseModel
+
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
 from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.model_readiness import problem_of, usable_model
-from hermes_dashboard.models.system import Checked
+from hermes_dashboard.models.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,14 @@ FAIL: Final = "fail"
 MIN_FREE_BYTES: Final = 1024**3
 GIGABYTE: Final = 1024**3
 KEEP_SECONDS: Final = 10.0
+
+
+class Checked(BaseModel):
+    """Result of a check."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    detail: Text
 
 
 class HealthChecks:

@@ -25,8 +25,8 @@ from hermes_achievements.scan.survey import SurveyRequest, survey
 from hermes_conversation.purge_hook import keep_facts
 from hermes_dashboard.analytics.analysis import Analysis
 from hermes_dashboard.analytics.charts import Span, analytics
-from hermes_dashboard.models.analytics import StreakView
 from hermes_dashboard.resources import overview
+from hermes_dashboard.resources.overview import StreakView
 from hermes_state import SessionDB
 from hermes_state.ledger.factory import open_ledger
 from hermes_state.ledger.history import open_history

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.presence import is_set
-from hermes_dashboard.analytics.charts import Span, Sums
+from hermes_dashboard.analytics.charts import BudgetView, Span, Sums
 
 if TYPE_CHECKING:
     from hermes_dashboard.analytics.analysis import AnalyticsData
@@ -15,27 +15,17 @@ if TYPE_CHECKING:
 SETTING = "display.dollars_per_month"
 
 
-class MonthBudget(NamedTuple):
-    """The budget of a month, `YYYY-MM`, and what was spent so far."""
-
-    month: str
-    limit_usd: float
-    spent_usd: float
-
-    @property
-    def is_exceeded(self) -> bool:
-        """Whether more was spent."""
-        return self.spent_usd > self.limit_usd
-
-
-def month_budget(data: AnalyticsData) -> MonthBudget | None:
+def month_budget(data: AnalyticsData) -> BudgetView | None:
     """The budget of the current month; None without a budget, or before all costs are counted."""
     limit = budget_limit()
     if not limit or not data.is_complete:
         return None
     first = date.fromisoformat(data.today).replace(day=1)
     sums = Sums(data, Span(first.isoformat(), data.today))
-    return MonthBudget(data.today[:7], limit, round(sums.totals.cost_usd, 6))
+    spent = round(sums.totals.cost_usd, 6)
+    return BudgetView(
+        month=data.today[:7], limit_usd=limit, spent_usd=spent, is_exceeded=spent > limit
+    )
 
 
 def budget_limit() -> float:

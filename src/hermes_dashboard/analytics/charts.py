@@ -12,21 +12,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pydantic import BaseModel, Field
+
 from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.scan.history import SessionKind
-from hermes_dashboard.analytics.histograms import durations, lengths, sizes_of
-from hermes_dashboard.models.analytics import (
-    Analytics,
-    DayOfAnalytics,
-    ModelDay,
-    ModelUse,
-    ProjectUse,
-    SourceUse,
-    ToolUsage,
-    TotalsView,
-)
-from hermes_dashboard.models.sessions import ProgressView
+from hermes_dashboard.analytics.histograms import Duration, Length, durations, lengths, sizes_of
+from hermes_dashboard.models.text import ProgressView, Text
 from hermes_state.sessions.index import PURGED
 from hermes_state.sessions.lineage import DELEGATE
 from hermes_state.sessions.totals import SessionNumbers
@@ -38,6 +30,113 @@ if TYPE_CHECKING:
     from hermes_achievements.calendar import Calendar
     from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_state.sessions.totals import ModelNumbers
+
+
+class TotalsView(BaseModel):
+    """Sums over a period."""
+
+    sessions: int
+    messages: int
+    tool_calls: int
+    tool_failures: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cost_usd: float
+    active_days: int
+    active_seconds: int
+
+
+class DayOfAnalytics(BaseModel):
+    """One day."""
+
+    day: str
+    sessions: int
+    messages: int
+    tool_calls: int
+    tool_failures: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+class ModelDay(BaseModel):
+    """A model on one day."""
+
+    tokens: int
+    cost_usd: float
+
+
+class ModelUse(BaseModel):
+    """Usage of a model."""
+
+    model: Text
+    sessions: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    days: dict[str, ModelDay]
+
+
+class SourceUse(BaseModel):
+    """Numbers of one source."""
+
+    source: Text
+    sessions: int
+    messages: int
+    tokens: int
+    cost_usd: float
+
+
+class ProjectUse(BaseModel):
+    """Numbers of one project: a repository, otherwise a working folder."""
+
+    folder: Text
+    sessions: int
+    tokens: int
+    cost_usd: float
+
+
+class ToolUsage(BaseModel):
+    """How often a tool was used, and how often it failed."""
+
+    tool: Text
+    calls: int
+    failures: int
+    sessions: int
+
+
+class BudgetView(BaseModel):
+    """The user's own budget of the current month, and what was spent so far."""
+
+    month: str
+    limit_usd: float
+    spent_usd: float
+    is_exceeded: bool
+
+
+class Analytics(BaseModel):
+    """Analytics of a period."""
+
+    since: str
+    until: str
+    today: str = Field(description="The current day where the server counts days.")
+    zone: str
+    is_complete: bool
+    progress: ProgressView | None
+    error: Text | None = Field(description="Error while reading the statistics, if any.")
+    totals: TotalsView
+    before: TotalsView
+    days: list[DayOfAnalytics]
+    before_days: list[DayOfAnalytics]
+    hours: list[list[int]]
+    models: list[ModelUse]
+    sources: list[SourceUse]
+    projects: list[ProjectUse]
+    tools: list[ToolUsage]
+    budget: BudgetView | None = Field(description="Setting display.dollars_per_month.")
+    lengths: list[Length]
+    durations: list[Duration]
 
 
 class Span(NamedTuple):

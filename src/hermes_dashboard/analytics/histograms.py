@@ -6,7 +6,8 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_dashboard.models.analytics import Duration, Length
+from pydantic import BaseModel
+
 from hermes_state.sessions.index import LISTED
 
 if TYPE_CHECKING:
@@ -27,6 +28,24 @@ DURATION_BUCKETS: Final = (
     (f"1{DASH}4 h", 3600, 14400),
     ("> 4 h", 14400, None),
 )
+
+
+class Length(BaseModel):
+    """Conversations by how many messages they have."""
+
+    label: str
+    min: int
+    max: int | None
+    sessions: int
+
+
+class Duration(BaseModel):
+    """Conversations by how long they lasted, from the first row's start to the last activity."""
+
+    label: str
+    min_seconds: int
+    max_seconds: int | None
+    sessions: int
 
 
 class ConversationSize(NamedTuple):

@@ -1,11 +1,11 @@
-"""Field types for JSON, and the model of error responses."""
+"""Field types for JSON, and the models of errors and progress."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 MAX_ROW_ID: Final = 2**63 - 1
 
@@ -48,6 +48,19 @@ class ProblemView(BaseModel):
 
     detail: str
     field: str | None = Field(default=None, description="the field of the body that is wrong")
+
+
+class ProgressView(BaseModel):
+    """Progress of an operation."""
+
+    done: int
+    total: int
+
+
+class View(BaseModel):
+    """A part of a response that is made from a row with the same fields."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 Responses = dict[int | str, dict[str, Any]]  # as FastAPI documents them

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from hermes_core.errors import UsageError
 from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import (
+    Analytics,
     Span,
     Sums,
     analytics,
@@ -19,14 +20,7 @@ from hermes_dashboard.analytics.charts import (
     first_day,
     progress_of,
 )
-from hermes_dashboard.models.analytics import (
-    Analytics,
-    AnalyticsChoices,
-    BudgetView,
-    CalendarDay,
-    CalendarView,
-)
-from hermes_dashboard.models.text import encodable_text, problems
+from hermes_dashboard.models.text import Text, encodable_text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -44,6 +38,33 @@ MIN_DATE: Final = date(1970, 1, 2)
 Name = Annotated[str, StringConstraints(max_length=1000)]
 Year = Annotated[int, Query(ge=1970, le=9000)]
 Days = Annotated[int, Query(ge=1, le=MAX_DAYS)]
+
+
+class AnalyticsChoices(BaseModel):
+    """What statistics can be limited to, most used first."""
+
+    sources: list[Text]
+    models: list[Text]
+    projects: list[Text]
+    people: list[Text]
+
+
+class CalendarDay(BaseModel):
+    """A day of a calendar; days without activity are omitted."""
+
+    day: str
+    messages: int
+    tool_calls: int
+    sessions: int
+
+
+class CalendarView(BaseModel):
+    """A year, or the last 53 weeks."""
+
+    first: str
+    last: str
+    days: list[CalendarDay]
+    error: Text | None = Field(description="Error while reading the statistics, if any.")
 
 
 class AnalyticsFilter(BaseModel):
@@ -80,14 +101,9 @@ class AnalyticsCache:
             "is_complete": data.is_complete,
             "progress": progress_of(data),
             "error": encodable_text(data.error),  # a copy is not validated
-            "budget": _budget(data),
+            "budget": month_budget(data),
         }
         return cached[1][span].model_copy(update=changing)
-
-
-def _budget(data: AnalyticsData) -> BudgetView | None:
-    budget = month_budget(data)
-    return budget and BudgetView(**budget._asdict(), is_exceeded=budget.is_exceeded)
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -102,7 +118,7 @@ def router(context: DashboardContext) -> ResourceRouter:
 
     routes = ResourceRouter("/api/analytics", tag="analytics", lifespan=lifespan)
 
-    @routes.get("", response_model=Analytics, responses=problems(400, 503))
+    @routes.get("", responses=problems(400, 503))
     def show_analytics(
         filters: Annotated[AnalyticsFilter, Query()],
         since: date | None = None,
@@ -125,7 +141,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         """The sources, models, projects and people that the statistics can be limited to."""
         return choices_of(analysis.data())
 
-    @routes.get("/calendar", response_model=CalendarView, responses=problems(503))
+    @routes.get("/calendar", responses=problems(503))
     def show_calendar(
         filters: Annotated[AnalyticsFilter, Query()], year: Year | None = None
     ) -> CalendarView:

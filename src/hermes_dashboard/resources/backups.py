@@ -6,14 +6,14 @@ something: the page only names the command.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from fastapi import HTTPException
+from pydantic import BaseModel, Field
 
 from hermes_conversation.backups import FOLDER, BackgroundBackup, list_backups
 from hermes_core.command_name import terminal_command
-from hermes_dashboard.models.backups import BackupItem, BackupState, BackupTaskView
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -21,6 +21,41 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
 
 IS_BUSY: Final = "A backup is being written or verified."
+
+
+class BackupItem(BaseModel):
+    """A backup; one that cannot be read has a problem."""
+
+    name: Text
+    size: int
+    created_at: float | None
+    sessions: int | None
+    messages: int | None
+    files: int | None
+    with_secrets: bool
+    problem: Text
+    restore_command: Text = Field(
+        description="to run in a terminal after all Hermes processes were stopped"
+    )
+
+
+class BackupTaskView(BaseModel):
+    """The backup that is written or verified, or was the last."""
+
+    action: Literal["write", "verify"]
+    name: Text
+    progress: Text
+    error: Text
+    is_running: bool
+
+
+class BackupState(BaseModel):
+    """The backups of the Hermes folder, and what is being done."""
+
+    folder: Text
+    items: list[BackupItem]
+    task: BackupTaskView | None
+    sessions: int = Field(description="conversations in the history now")
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -34,36 +69,23 @@ def router(context: DashboardContext) -> ResourceRouter:
         return BackupState(
             folder=str(folder),
             items=[_item(each) for each in list_backups(folder)],
-            task=None
-            if task is None
-            else BackupTaskView(
-                action=task.action,
-                name=task.name,
-                progress=task.progress,
-                error=task.error,
-                is_running=task.ended_at is None,
-            ),
+            task=task and BackupTaskView(**task._asdict(), is_running=task.ended_at is None),
             sessions=sum(context.db.statistics.session_count_by_source().values()),
         )
 
-    @routes.get("", response_model=BackupState, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_backups() -> BackupState:
         """The backups in the folder `backups`, and the one that is written or verified."""
         return state()
 
-    @routes.post("", status_code=202, response_model=BackupState, responses=problems(409, 503))
+    @routes.post("", status_code=202, responses=problems(409, 503))
     def write_backup() -> BackupState:
         """Write a backup of history and settings, without secrets, while Hermes is running."""
         if not work.write():
             raise HTTPException(409, IS_BUSY)
         return state()
 
-    @routes.post(
-        "/{name}/verify",
-        status_code=202,
-        response_model=BackupState,
-        responses=problems(404, 409, 503),
-    )
+    @routes.post("/{name}/verify", status_code=202, responses=problems(404, 409, 503))
     def verify_backup(name: Identifier) -> BackupState:
         """Extract a backup into a folder of its own and check every file of it."""
         if name not in {each.path.name for each in list_backups(folder)}:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import HTTPException, Response
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import HermesError, SessionNotFoundError, UsageError
-from hermes_dashboard.models.sessions import (
-    BulkChange,
-    BulkReport,
-    NotDone,
-    Purged,
-    SessionChange,
-    SessionItem,
-    Trashed,
-)
-from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.resources.sessions import session_item
+from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.resources.sessions import SessionItem, session_item
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -26,7 +18,59 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state.store import SessionDB
 
+Tag = Annotated[str, StringConstraints(max_length=80)]
+
+
 CHANGE_PROBLEMS = problems(400, 404, 409, 503)
+
+
+class SessionChange(BaseModel):
+    """Fields to change; omitted fields are unchanged."""
+
+    title: Annotated[str, StringConstraints(max_length=1000)] | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    tags: Annotated[list[Tag], Field(max_length=50)] | None = None
+    is_read: Literal[True] | None = None
+
+    def has_field(self, name: str) -> bool:
+        """Whether the request has this field."""
+        return name in self.model_fields_set
+
+
+class BulkChange(BaseModel):
+    """One change of many conversations."""
+
+    ids: Annotated[list[Identifier], Field(max_length=1000)]
+    action: Literal["pin", "unpin", "archive", "unarchive", "trash", "restore", "tag", "untag"]
+    tag: Tag | None = None
+
+
+class NotDone(BaseModel):
+    """A conversation that was not changed, with the reason."""
+
+    id: Text
+    detail: Text
+
+
+class BulkReport(BaseModel):
+    """Result of a bulk change."""
+
+    done: list[Text] = Field(description="Conversations in the requested state.")
+    changed: list[Text] = Field(description="Those of them that were changed.")
+    failed: list[NotDone]
+
+
+class Trashed(BaseModel):
+    """Sessions moved to the trash."""
+
+    trashed: list[Text]
+
+
+class Purged(BaseModel):
+    """Number of permanently deleted sessions."""
+
+    purged: int
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -34,28 +78,26 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api", tag="sessions")
     db = context.db
 
-    @routes.post("/sessions/bulk", response_model=BulkReport, responses=problems(400, 503))
+    @routes.post("/sessions/bulk", responses=problems(400, 503))
     def change_many(change: BulkChange) -> BulkReport:
         """Apply a change to many conversations; a failure does not affect the others."""
         return apply_bulk_change(db, change)
 
-    @routes.patch("/sessions/{session_id}", response_model=SessionItem, responses=CHANGE_PROBLEMS)
+    @routes.patch("/sessions/{session_id}", responses=CHANGE_PROBLEMS)
     def change_session(session_id: Identifier, change: SessionChange) -> SessionItem:
         """Rename, pin, archive or tag a conversation, or mark it as read."""
         resolved = resolve_untrashed(db, session_id)
         apply_change(db, resolved, change)
         return session_item(db, resolved)
 
-    @routes.delete("/sessions/{session_id}", response_model=Trashed, responses=CHANGE_PROBLEMS)
+    @routes.delete("/sessions/{session_id}", responses=CHANGE_PROBLEMS)
     def trash_session(session_id: Identifier) -> Trashed:
         """Move a conversation to the trash, with the tasks delegated from it."""
         resolved = resolve_untrashed(db, session_id)
         db.trash.delete_session(resolved)
         return Trashed(trashed=db.pages.family_in_trash(resolved))
 
-    @routes.post(
-        "/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGE_PROBLEMS
-    )
+    @routes.post("/sessions/{session_id}/restore", responses=CHANGE_PROBLEMS)
     def restore_session(session_id: Identifier) -> SessionItem:
         """Restore a conversation from the trash."""
         db.trash.restore(session_id)
@@ -70,7 +112,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             raise SessionNotFoundError(f"session {session_id} is not in the trash")
         db.trash.purge(session_id)
 
-    @routes.delete("/trash", response_model=Purged, responses=problems(503))
+    @routes.delete("/trash", responses=problems(503))
     def empty_trash() -> Purged:
         """Empty the trash permanently."""
         return Purged(purged=db.trash.purge_expired(older_than_days=0))

@@ -10,12 +10,12 @@ import tempfile
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import HTTPException, Path, Request
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, StreamingResponse
 
 from hermes_core import media_store
-from hermes_dashboard.models.files import ANY_BYTES, ExportOrder, Imported
-from hermes_dashboard.models.text import Identifier, Responses, problems
+from hermes_dashboard.models.text import Identifier, Responses, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import media_of
 from hermes_state.portable import html, markdown, readable
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.context import DashboardContext
     from hermes_state.store import SessionDB
+
+# OpenAPI documentation of a raw file as request body.
+ANY_BYTES: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
 
 Format = Literal["jsonl", "json", "markdown", "html"]
 MediaName = Annotated[str, Path(pattern=r"^[0-9a-f]{64}(\.[A-Za-z0-9]{1,10})?$")]
@@ -46,6 +55,32 @@ INLINE_TYPES: Final = (
     "image/avif",
     "image/bmp",
 )
+
+
+class ExportOrder(BaseModel):
+    """Conversations to export; all without `ids`."""
+
+    ids: Annotated[list[Identifier], Field(max_length=1000)] | None = None
+    format: Literal["jsonl"] = "jsonl"
+
+
+class ImportReportView(BaseModel):
+    """Result for each session of a file."""
+
+    imported: int
+    messages: int
+    unchanged: int
+    skipped: list[Text]
+    renamed: dict[str, Text]
+    retitled: dict[str, Text]
+    is_redacted: bool
+    is_dry_run: bool
+
+
+class Imported(BaseModel):
+    """Result of an import."""
+
+    report: ImportReportView
 
 
 def file_response(*media_types: str) -> Responses:
@@ -93,9 +128,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             ids = [session_id for session_id in ids if session_id in selected]
         return _attachment(db.portable.iter_export_file(ids), "hermes-export.jsonl", "jsonl")
 
-    @routes.post(
-        "/import", response_model=Imported, responses=problems(400, 503), openapi_extra=ANY_BYTES
-    )
+    @routes.post("/import", responses=problems(400, 503), openapi_extra=ANY_BYTES)
     async def import_file(
         request: Request,
         dry_run: bool = False,

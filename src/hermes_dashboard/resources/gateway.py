@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, TypedDict
 
 from fastapi import HTTPException, Response
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from hermes_dashboard.models.system import (
-    Allowed,
-    Asking,
-    Chat,
-    GatewayChange,
-    GatewayState,
-    LoggedError,
-    NodeView,
-    PlatformView,
-    Quarantined,
-    Queue,
-    Unsent,
+from hermes_dashboard.models.text import (
+    MAX_ROW_ID,
+    OptionalTimestamp,
+    Responses,
+    Text,
+    View,
+    problems,
 )
-from hermes_dashboard.models.text import MAX_ROW_ID, Responses, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext, GatewayAction
-    from hermes_state.delivery.outbox import StoredReply
-    from hermes_state.delivery.pairings import AllowedUser, PendingPairing
     from hermes_state.delivery.rows import FailedMessage
     from hermes_state.store import SessionDB
 
@@ -35,7 +28,127 @@ MAX_CHATS: Final = 200
 MAX_ERRORS: Final = 50
 MAX_UNSENT: Final = 50
 MAX_CONTENT_CHARACTERS: Final = 4000
+JsonText = Annotated[Text, BeforeValidator(partial(json.dumps, ensure_ascii=False))]
 RowNumber = Annotated[int, Field(ge=1, le=MAX_ROW_ID)]
+
+
+class PlatformView(View):
+    """A chat platform and its state."""
+
+    name: Text
+    state: Text
+    detail: Text = ""
+    account: Text | None = None
+    since: OptionalTimestamp = None
+
+
+class Queue(BaseModel):
+    """Messages that are not settled."""
+
+    waiting: int
+    handling: int
+    owed: int
+    ambiguous: int
+    failed: int
+    oldest_waiting_at: float | None
+
+
+class Chat(BaseModel):
+    """A place and its conversation."""
+
+    key: Text
+    platform: Text
+    name: Text
+    kind: Text
+    session_id: Text
+    title: Text | None
+    last_active: OptionalTimestamp
+
+
+class LoggedError(View):
+    """An error."""
+
+    at: float
+    level: Text
+    logger: Text
+    message: Text
+
+
+class Unsent(View):
+    """A reply that failed permanently, or that may have arrived."""
+
+    id: int = Field(validation_alias="outbox_id")
+    platform: Text
+    target: JsonText
+    state: Text
+    error: Text | None
+    attempts: int
+    created_at: float
+
+
+class Quarantined(BaseModel):
+    """A message or update that could not be handled; an update cannot be retried."""
+
+    id: int
+    platform: Text
+    content: Text
+    error: Text | None
+    received_at: float
+    can_retry: bool
+
+
+class GatewayChange(BaseModel):
+    """The result of starting, stopping or restarting the gateway."""
+
+    message: Text
+
+
+class Asking(View):
+    """A user with a pending code."""
+
+    platform: Text
+    user_id: Text
+    user_name: Text
+    asked_at: float = Field(validation_alias="created_at")
+
+
+class Allowed(View):
+    """An approved user."""
+
+    platform: Text
+    user_id: Text
+    user_name: Text
+    since: float = Field(validation_alias="allowed_at")
+
+
+class GatewayState(BaseModel):
+    """The gateway: state, pending messages, users."""
+
+    is_running: bool
+    pid: int | None
+    started_at: OptionalTimestamp
+    version: Text | None
+    platforms: list[PlatformView]
+    problems: list[Text]
+    queue: Queue
+    chats: list[Chat]
+    errors: list[LoggedError]
+    unsent: list[Unsent]
+    quarantined: list[Quarantined]
+    asking: list[Asking]
+    allowed: list[Allowed]
+
+
+class NodeView(BaseModel):
+    """A process that uses the history, on this or another machine."""
+
+    name: Text
+    pid: int
+    is_alive: bool
+    platforms: list[Text]
+    turns: int
+    claims: int
+    seconds_since_seen: float
 
 
 class NoContent(TypedDict):
@@ -51,30 +164,27 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/gateway", tag="gateway")
     db = context.db
 
-    @routes.get("", response_model=GatewayState, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_gateway() -> GatewayState:
         """Platforms, chats, the queue, errors, approved users and pending requests."""
-        state = context.gateway.state()
-        return GatewayState(
-            is_running=state.is_running,
-            pid=state.pid,
-            started_at=state.started_at,
-            version=state.version,
-            platforms=[PlatformView(**platform._asdict()) for platform in state.platforms],
-            problems=list(state.problems),
-            queue=queue_of(db),
-            chats=[
-                Chat(**chat._asdict(), title=db.titles.get_session_title(chat.session_id))
-                for chat in context.gateway.chats(MAX_CHATS)
-            ],
-            errors=[LoggedError(**error._asdict()) for error in context.gateway.errors(MAX_ERRORS)],
-            unsent=[_unsent(reply) for reply in db.chats.unsent_replies(MAX_UNSENT)],
-            quarantined=[_quarantined(each) for each in db.inbox.failed(MAX_UNSENT)],
-            asking=[_asking(user) for user in db.pairings.pending()],
-            allowed=[_allowed(user) for user in db.pairings.allowed()],
+        chats = [
+            Chat(**chat._asdict(), title=db.titles.get_session_title(chat.session_id))
+            for chat in context.gateway.chats(MAX_CHATS)
+        ]
+        return GatewayState.model_validate(
+            {
+                **context.gateway.state()._asdict(),
+                "queue": queue_of(db),
+                "chats": chats,
+                "errors": context.gateway.errors(MAX_ERRORS),
+                "unsent": db.chats.unsent_replies(MAX_UNSENT),
+                "quarantined": [_quarantined(each) for each in db.inbox.failed(MAX_UNSENT)],
+                "asking": db.pairings.pending(),
+                "allowed": db.pairings.allowed(),
+            }
         )
 
-    @routes.get("/nodes", response_model=list[NodeView], responses=problems(503))
+    @routes.get("/nodes", responses=problems(503))
     def list_nodes() -> list[NodeView]:
         """The processes that use the history, on all machines: what each holds, when seen."""
         return [NodeView(**node._asdict()) for node in db.nodes.all()]
@@ -88,17 +198,17 @@ def _add_control(routes: ResourceRouter, context: DashboardContext) -> None:
     def change(action: GatewayAction) -> GatewayChange:
         return GatewayChange(message=context.control_gateway(action))
 
-    @routes.post("/start", response_model=GatewayChange, responses=problems(400))
+    @routes.post("/start", responses=problems(400))
     def start() -> GatewayChange:
         """Start the gateway in the background."""
         return change("start")
 
-    @routes.post("/stop", response_model=GatewayChange, responses=problems(400))
+    @routes.post("/stop", responses=problems(400))
     def stop() -> GatewayChange:
         """Stop the gateway after its current turns; pending messages are kept."""
         return change("stop")
 
-    @routes.post("/restart", response_model=GatewayChange, responses=problems(400))
+    @routes.post("/restart", responses=problems(400))
     def restart() -> GatewayChange:
         """Restart the gateway after its current turns."""
         return change("restart")
@@ -153,42 +263,7 @@ def queue_of(db: SessionDB) -> Queue:
     )
 
 
-def _unsent(reply: StoredReply) -> Unsent:
-    return Unsent(
-        id=reply.outbox_id,
-        platform=reply.platform,
-        target=json.dumps(reply.target, ensure_ascii=False),
-        state=reply.state,
-        error=reply.error,
-        attempts=reply.attempts,
-        created_at=reply.created_at,
-    )
-
-
 def _quarantined(message: FailedMessage) -> Quarantined:
-    return Quarantined(
-        id=message.inbox_id,
-        platform=message.platform,
-        content=message.content[:MAX_CONTENT_CHARACTERS],
-        error=message.error,
-        received_at=message.received_at,
-        can_retry=bool(message.chat_id),
-    )
-
-
-def _asking(user: PendingPairing) -> Asking:
-    return Asking(
-        platform=user.platform,
-        user_id=user.user_id,
-        user_name=user.user_name,
-        asked_at=user.created_at,
-    )
-
-
-def _allowed(user: AllowedUser) -> Allowed:
-    return Allowed(
-        platform=user.platform,
-        user_id=user.user_id,
-        user_name=user.user_name,
-        since=user.allowed_at,
-    )
+    message = message._replace(content=message.content[:MAX_CONTENT_CHARACTERS])
+    can_retry = bool(message.chat_id)
+    return Quarantined(**message._asdict(), id=message.inbox_id, can_retry=can_retry)

@@ -6,9 +6,10 @@ What gives a person or a platform more than before is only requested here; it ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import HTTPException, Response
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.config.definitions.platforms import PLATFORM_FORMS
 from hermes_core.config.file import ConfigFile
@@ -17,19 +18,20 @@ from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedRole
 from hermes_core.roles import Role
 from hermes_dashboard.context import PlatformFacts
-from hermes_dashboard.models.gateway_setup import (
-    Pairing,
-    PersonList,
-    PersonView,
-    PlatformFormList,
-    PlatformFormView,
-    PlatformTestView,
-    RoleChange,
+from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.resources.pending_changes import (
+    NEEDS_CONFIRMATION,
+    PendingChangeItem,
+    pending_response,
 )
-from hermes_dashboard.models.system import NewValue, PendingChangeItem, SettingItem
-from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
-from hermes_dashboard.resources.settings import find_setting, setting_fields, setting_item, text_of
+from hermes_dashboard.resources.settings import (
+    NewValue,
+    SettingItem,
+    find_setting,
+    setting_fields,
+    setting_item,
+    text_of,
+)
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -39,7 +41,68 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext, GatewayPerson
     from hermes_dashboard.errors import PlainJson
 
+RoleName = Literal["owner", "member", "guest"]
+
+
 ROLE_ORDER: Final = tuple(Role)  # the one with most rights first
+
+
+class PlatformFormView(BaseModel):
+    """A platform: its state, and the form of its credentials and options."""
+
+    name: str
+    title: str
+    help: str
+    is_enabled: bool
+    missing: Text = Field(description="what it lacks; empty if nothing")
+    library_command: Text = Field(description="installs its library, if that is missing")
+    can_test: bool
+    fields: list[SettingItem]
+
+
+class PlatformFormList(BaseModel):
+    """The platforms of the gateway."""
+
+    items: list[PlatformFormView]
+
+
+class PlatformTestView(BaseModel):
+    """The result of a connection test."""
+
+    is_ok: bool
+    detail: Text
+
+
+class PersonView(BaseModel):
+    """A person or program with access."""
+
+    platform: Text
+    user_id: Text
+    name: Text
+    role: Text
+    is_paired: bool
+    is_configured: bool = Field(description="named in config.yaml or the environment")
+    last_seen: float | None
+
+
+class PersonList(BaseModel):
+    """The people that the gateway knows."""
+
+    items: list[PersonView]
+
+
+class RoleChange(BaseModel):
+    """The new role of a person."""
+
+    role: RoleName
+
+
+class Pairing(BaseModel):
+    """A pairing code that a user received in a chat, and the role to give."""
+
+    platform: Identifier
+    code: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    role: Literal["owner", "member"] = "member"
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -55,7 +118,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
     changes = PendingChanges(context.home)
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 
-    @routes.get("/platforms", response_model=PlatformFormList, responses=problems(503))
+    @routes.get("/platforms", responses=problems(503))
     def list_platforms() -> PlatformFormList:
         """The platforms with their state, credentials and options; secrets are never included."""
         facts = {each.name: each for each in context.administration.platforms()}
@@ -83,9 +146,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
         options.unset(option)
         return _option_item(PlatformOptions(), option)
 
-    @routes.post(
-        "/platforms/{name}/test", response_model=PlatformTestView, responses=problems(400, 503)
-    )
+    @routes.post("/platforms/{name}/test", responses=problems(400, 503))
     def test_platform(name: Identifier) -> PlatformTestView:
         """Sign in with the stored credentials; nothing is received or sent."""
         return PlatformTestView(**context.administration.test_platform(name)._asdict())
@@ -133,7 +194,7 @@ def _find_person(context: DashboardContext, platform: str, user_id: str) -> Gate
 
 
 def _add_pairing(routes: ResourceRouter, context: DashboardContext) -> None:
-    @routes.get("/people", response_model=PersonList, responses=problems(503))
+    @routes.get("/people", responses=problems(503))
     def list_people() -> PersonList:
         """People and programs with access, and their roles."""
         return PersonList(

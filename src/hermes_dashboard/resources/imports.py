@@ -11,26 +11,79 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import HTTPException
+from pydantic import BaseModel, Field
 
 from hermes_conversation.agent_imports import BackgroundImport, registry_of_home
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.models.imports import (
-    AgentHistory,
-    FollowerState,
-    ImportProgress,
-    ImportRequest,
-    ImportResult,
-    ImportState,
-)
-from hermes_dashboard.models.text import problems
+from hermes_dashboard.models.text import Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_import.follower_status import FollowerStatus, read_status
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
-    from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory
     from hermes_state.store import SessionDB
+
+
+class AgentHistory(BaseModel):
+    """The history of an agent on this machine."""
+
+    agent: Text
+    label: Text
+    places: list[Text]
+    conversations: int
+    size_bytes: int
+    new: int = Field(description="conversations that are new or have changed since the import")
+    imported: int = Field(description="conversations that were imported")
+    imported_at: float | None
+
+
+class ImportProgress(View):
+    """How far the running import is."""
+
+    agent: Text
+    units: int
+    of_units: int
+    read_bytes: int
+    of_bytes: int
+
+
+class ImportResult(View):
+    """What the last import has stored from one agent."""
+
+    agent: Text
+    new: int
+    extended: int
+    messages: int
+    copies: int
+    deleted: int
+    taken: int
+    unknown: dict[Text, int]
+    failures: dict[Text, Text]
+
+
+class FollowerState(BaseModel):
+    """The process that imports new messages while other agents work."""
+
+    is_running: bool
+    failing: dict[Text, Text] = Field(description="agents whose files cannot be imported, and why")
+
+
+class ImportState(BaseModel):
+    """The histories of other agents, and the import that is running or was the last."""
+
+    items: list[AgentHistory]
+    is_following: bool = Field(description="whether the setting `import.follow` is on")
+    follower: FollowerState
+    is_running: bool
+    progress: ImportProgress | None
+    results: list[ImportResult]
+
+
+class ImportRequest(BaseModel):
+    """The agents to import from; all if the list is empty."""
+
+    agents: list[Text] = Field(default_factory=list, max_length=100)
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -38,12 +91,12 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/imports", tag="imports")
     db, imports = context.db, BackgroundImport(context.db)
 
-    @routes.get("", response_model=ImportState, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_imports() -> ImportState:
         """The histories of other agents on this machine, and the progress of an import."""
         return _state(db, imports)
 
-    @routes.post("", status_code=202, response_model=ImportState, responses=problems(404, 409, 503))
+    @routes.post("", status_code=202, responses=problems(404, 409, 503))
     def start_import(request: ImportRequest) -> ImportState:
         """Import what is new from some agents, or from all that were found."""
         found = _found()
@@ -70,14 +123,15 @@ def _state(db: SessionDB, imports: BackgroundImport) -> ImportState:
     for found in _found():
         count, at = counts.get(found.source.name, (0, None))
         items.append(AgentHistory(**found.facts(db)._asdict(), imported=count, imported_at=at))
-    progress = imports.progress
-    return ImportState(
-        items=items,
-        is_following=ConfigFile.of_home().settings().get_bool("import.follow"),
-        follower=_follower_state(),
-        is_running=imports.is_running,
-        progress=None if progress is None else ImportProgress(**progress._asdict()),
-        results=[_result(report) for report in imports.reports],
+    return ImportState.model_validate(
+        {
+            "items": items,
+            "is_following": ConfigFile.of_home().settings().get_bool("import.follow"),
+            "follower": _follower_state(),
+            "is_running": imports.is_running,
+            "progress": imports.progress,
+            "results": imports.reports,
+        }
     )
 
 
@@ -85,17 +139,3 @@ def _follower_state() -> FollowerState:
     status = read_status() or FollowerStatus()
     is_running = status.is_running
     return FollowerState(is_running=is_running, failing=dict(status.failing) if is_running else {})
-
-
-def _result(report: SourceReport) -> ImportResult:
-    return ImportResult(
-        agent=report.agent,
-        new=report.new,
-        extended=report.extended,
-        messages=report.messages,
-        copies=report.copies,
-        deleted=report.deleted,
-        taken=report.taken,
-        unknown=dict(report.unknown),
-        failures=report.failures,
-    )

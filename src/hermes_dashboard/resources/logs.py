@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import HTTPException, Query
+from pydantic import BaseModel, Field
 
 from hermes_core import log_tail
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
-from hermes_dashboard.models.logs import LogFileItem, LogFileList, LogLevel, LogLine, LogTail
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -18,19 +18,53 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.context import DashboardContext
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class LogFileItem(View):
+    """A log file."""
+
+    name: Text
+    size: int
+    changed_at: float
+
+
+class LogFileList(BaseModel):
+    """The log files, the latest first."""
+
+    folder: Text
+    items: list[LogFileItem]
+
+
+class LogLine(View):
+    """An entry of a log file."""
+
+    at: float | None
+    level: Text
+    logger: Text
+    message: Text
+
+
+class LogTail(BaseModel):
+    """The end of a log file, oldest entry first; credentials are replaced."""
+
+    name: Text
+    size: int = Field(description="of the whole file")
+    items: list[LogLine]
+
 
 def router(context: DashboardContext) -> ResourceRouter:
     """The routes of log files."""
     routes = ResourceRouter("/api/logs", tag="logs")
     folder = context.home / "logs"
 
-    @routes.get("", response_model=LogFileList)
+    @routes.get("")
     def list_logs() -> LogFileList:
         """All log files of the Hermes folder, the latest first."""
-        items = [LogFileItem(**facts._asdict()) for facts in log_tail.list_logs(folder)]
-        return LogFileList(folder=str(folder), items=items)
+        items = log_tail.list_logs(folder)
+        return LogFileList.model_validate({"folder": folder, "items": items})
 
-    @routes.get("/{name}", response_model=LogTail, responses=problems(404))
+    @routes.get("/{name}", responses=problems(404))
     def show_log(
         name: Identifier,
         level: LogLevel = "info",
@@ -46,8 +80,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         if facts is None:
             return LogTail(name=name, size=0, items=[])
         entries = log_tail.read_tail(folder / name, limit, level, _secrets())
-        items = [LogLine(**entry._asdict()) for entry in entries]
-        return LogTail(name=name, size=facts.size, items=items)
+        return LogTail.model_validate({"name": name, "size": facts.size, "items": entries})
 
     return routes
 

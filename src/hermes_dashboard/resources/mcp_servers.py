@@ -7,10 +7,11 @@ after `hermes dashboard confirm CODE`.
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Response
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_agent.mcp.connection import SDK
 from hermes_conversation.mcp.connection_test import connect
@@ -20,16 +21,8 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import FieldError, UsageError
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedServer
-from hermes_dashboard.models.mcp import (
-    McpServerItem,
-    McpServerList,
-    McpTestView,
-    McpToolView,
-    NewMcpServer,
-)
-from hermes_dashboard.models.system import PendingChangeItem
-from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.resources.pending_changes import pending_response
+from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.resources.pending_changes import PendingChangeItem, pending_response
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -37,7 +30,61 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_dashboard.context import DashboardContext
 
+VariableName = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)
+]
+VariableValue = Annotated[str, StringConstraints(max_length=20_000)]
+
+
 TEST_SECONDS: Final = 30.0
+
+
+class McpServerItem(BaseModel):
+    """An MCP server; credentials in its command or URL are not shown."""
+
+    name: Text
+    kind: Text = Field(description="`command` or `url`")
+    program: Text = Field(description="the program without its arguments, or the host")
+    is_sandboxed: bool
+    has_network: bool
+    state: Text = Field(description="`enabled`, `disabled`, `invalid` or `not trusted`")
+    origin: Text = Field(description="the name of the file that defines it")
+    can_remove: bool
+    problem: Text
+
+
+class McpServerList(BaseModel):
+    """The MCP servers, and whether the library that they need is installed."""
+
+    has_library: bool
+    items: list[McpServerItem]
+
+
+class NewMcpServer(BaseModel):
+    """A server: a command with its arguments, or a URL."""
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64)]
+    command: Annotated[str, StringConstraints(max_length=20_000)] = ""
+    url: Annotated[str, StringConstraints(max_length=2000)] = ""
+    variables: dict[VariableName, VariableValue] = Field(
+        default_factory=dict,
+        description="environment variables of the command, or HTTP headers of the URL",
+    )
+
+
+class McpToolView(BaseModel):
+    """A tool of a server."""
+
+    name: Text
+    description: Text
+
+
+class McpTestView(BaseModel):
+    """The result of a connection test."""
+
+    is_ok: bool
+    problem: Text
+    tools: list[McpToolView]
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -51,7 +98,7 @@ def router(context: DashboardContext) -> ResourceRouter:
                 return server
         raise HTTPException(404, f"No MCP server {name!r}.")
 
-    @routes.get("", response_model=McpServerList, responses=problems(400))
+    @routes.get("", responses=problems(400))
     def list_all() -> McpServerList:
         """The MCP servers of config.yaml and of the dashboard's folder, and their state."""
         return McpServerList(
@@ -70,7 +117,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         change = PendingChanges(context.home).add("mcp_server", server.name, text)
         return pending_response(change, config)
 
-    @routes.post("/{name}/test", response_model=McpTestView, responses=problems(400, 404))
+    @routes.post("/{name}/test", responses=problems(400, 404))
     def test_server(name: Identifier) -> McpTestView:
         """Connect to a server as a conversation would, in the sandbox, and list its tools."""
         result = connect(find(name), context.start_folder, TEST_SECONDS)

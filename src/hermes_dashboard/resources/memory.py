@@ -7,9 +7,10 @@ changed as files.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import HTTPException
+from pydantic import BaseModel, Field
 
 from hermes_agent import skills
 from hermes_agent.memory.files import (
@@ -23,18 +24,7 @@ from hermes_agent.tools.arguments import ToolError
 from hermes_conversation.extensions import plugin_skills
 from hermes_core.paths import person_memory_path
 from hermes_core.roles import Person
-from hermes_dashboard.models.memory import (
-    MemoryChange,
-    MemoryFileView,
-    MemoryTarget,
-    MemoryView,
-    PersonMemory,
-    PersonMemoryList,
-    SkillItem,
-    SkillList,
-    SkillText,
-)
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import shared_files
 
@@ -42,8 +32,76 @@ if TYPE_CHECKING:
     from hermes_agent.skills import Skill
     from hermes_dashboard.context import DashboardContext, GatewayPerson
 
+MemoryTarget = Literal["memory", "user"]
+MAX_ENTRIES = 1000
+Entry = Annotated[str, Field(max_length=20_000)]
+Entries = Annotated[list[Entry], Field(max_length=MAX_ENTRIES)]
+
+
 TARGETS: Final[tuple[MemoryTarget, ...]] = ("memory", "user")
 MAX_FILES: Final = 200
+
+
+class MemoryFileView(BaseModel):
+    """One of the two files of the memory; its size is limited, because every prompt has it."""
+
+    target: MemoryTarget
+    path: Text
+    entries: list[Text]
+    characters: int
+    max_characters: int
+
+
+class MemoryView(BaseModel):
+    """What the agent remembers."""
+
+    items: list[MemoryFileView]
+
+
+class PersonMemory(BaseModel):
+    """What the agent remembers in conversations of another person."""
+
+    folder: Text = Field(description="the folder of the notes, below `memories/people`")
+    name: Text = Field(description="empty if the person is no longer known")
+    platform: Text
+    items: list[MemoryFileView]
+
+
+class PersonMemoryList(BaseModel):
+    """The people with notes."""
+
+    items: list[PersonMemory]
+
+
+class MemoryChange(BaseModel):
+    """New entries of a file, and those that the page has shown."""
+
+    seen: Entries
+    entries: Entries
+
+
+class SkillItem(View):
+    """A skill; one with a problem is not offered to the model."""
+
+    name: Text
+    description: Text
+    folder: Text
+    problem: Text
+
+
+class SkillList(BaseModel):
+    """The skills of new conversations on the page."""
+
+    folder: Text = Field(description="the folder for skills of the user's own")
+    items: list[SkillItem]
+
+
+class SkillText(BaseModel):
+    """The instructions of a skill, and the names of its other files."""
+
+    name: Text
+    text: Text
+    files: list[Text]
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -58,16 +116,14 @@ def router(context: DashboardContext) -> ResourceRouter:
 def _add_memory(routes: ResourceRouter, context: DashboardContext) -> None:
     memory = MemoryFiles(context.home / "memories", shared_files(context.db))
 
-    @routes.get("/memory", response_model=MemoryView, responses=problems(503))
+    @routes.get("/memory", responses=problems(503))
     def show_memory() -> MemoryView:
         """What the agent remembers of the work and of the user."""
         return MemoryView(
             items=[_view(memory, target, memory.entries(target)) for target in TARGETS]
         )
 
-    @routes.put(
-        "/memory/{target}", response_model=MemoryFileView, responses=problems(400, 409, 503)
-    )
+    @routes.put("/memory/{target}", responses=problems(400, 409, 503))
     def change_memory(target: MemoryTarget, change: MemoryChange) -> MemoryFileView:
         """Replace the entries of a file, unless it was changed since the page showed it."""
         return _rewrite(memory, target, change)
@@ -82,7 +138,7 @@ def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
             for each in context.administration.people()
         }
 
-    @routes.get("/memory/people", response_model=PersonMemoryList, responses=problems(503))
+    @routes.get("/memory/people", responses=problems(503))
     def list_people() -> PersonMemoryList:
         """What the agent remembers of other people, who see only their own notes."""
         people = known()
@@ -94,11 +150,7 @@ def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
                 found.append(_person_memory(folder, people.get(folder), items))
         return PersonMemoryList(items=found)
 
-    @routes.put(
-        "/memory/people/{folder}/{target}",
-        response_model=MemoryFileView,
-        responses=problems(400, 404, 409, 503),
-    )
+    @routes.put("/memory/people/{folder}/{target}", responses=problems(400, 404, 409, 503))
     def change_person(
         folder: Identifier, target: MemoryTarget, change: MemoryChange
     ) -> MemoryFileView:
@@ -150,21 +202,12 @@ def _add_skills(routes: ResourceRouter, context: DashboardContext) -> None:
             context.home, assess_project(context.start_folder).trusted, plugin_skills()
         )
 
-    @routes.get("/skills", response_model=SkillList)
+    @routes.get("/skills")
     def list_skills() -> SkillList:
         """The skills of the Hermes folder, of the dashboard's folder and of plugins."""
-        items = [
-            SkillItem(
-                name=skill.name,
-                description=skill.description,
-                folder=str(skill.folder),
-                problem=skill.problem,
-            )
-            for skill in find()
-        ]
-        return SkillList(folder=str(context.home / skills.FOLDER), items=items)
+        return SkillList.model_validate({"folder": context.home / skills.FOLDER, "items": find()})
 
-    @routes.get("/skills/{name}", response_model=SkillText, responses=problems(400, 404))
+    @routes.get("/skills/{name}", responses=problems(400, 404))
     def show_skill(name: Identifier) -> SkillText:
         """The instructions of a skill, as the model reads them."""
         skill = next((each for each in find() if each.name == name), None)

@@ -105,10 +105,6 @@ def _provider(settings: Settings, preset: ProviderPreset) -> HostedProvider:
 
 def _servers() -> list[FoundServer]:
     return [
-        FoundServer(
-            name=server.name,
-            base_url=server.base_url,
-            models=selection.list_served_models(server),
-        )
+        FoundServer(**server._asdict(), models=selection.list_served_models(server))
         for server in selection.local_servers()
     ]

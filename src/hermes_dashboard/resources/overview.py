@@ -5,25 +5,16 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
+from pydantic import BaseModel, Field
+
 from hermes_achievements.evaluation.values import list_active_days, streak_days
 from hermes_core import __version__
 from hermes_dashboard.analytics.budget import month_budget
-from hermes_dashboard.analytics.charts import Span, Sums, sent_by_day
+from hermes_dashboard.analytics.charts import BudgetView, Span, Sums, progress_of, sent_by_day
 from hermes_dashboard.health_checks import OK
-from hermes_dashboard.models.analytics import (
-    BudgetView,
-    GatewayGlance,
-    HealthGlance,
-    HistorySize,
-    Overview,
-    PlatformState,
-    StreakView,
-    Today,
-    WeekDay,
-)
-from hermes_dashboard.models.sessions import ProgressView, item_of
-from hermes_dashboard.models.text import problems
+from hermes_dashboard.models.text import ProgressView, Text, problems
 from hermes_dashboard.resources.gateway import queue_of
+from hermes_dashboard.resources.sessions import SessionItem, item_of
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -35,6 +26,91 @@ RECENT_SESSIONS: Final = 8
 WEEK_DAYS: Final = 14
 
 
+class Today(BaseModel):
+    """Activity of today."""
+
+    sessions: int
+    messages: int
+    tool_calls: int
+    tokens: int
+    cost_usd: float
+
+
+class StreakView(BaseModel):
+    """Consecutive active days; one missed day in any seven is allowed."""
+
+    days: int
+    longest: int
+    forgiven: int = Field(description="Missed days within the current streak.")
+    last_day: str | None
+    is_today_done: bool
+
+
+class WeekDay(BaseModel):
+    """A day of the last two weeks."""
+
+    day: str
+    messages: int
+
+
+class HistorySize(BaseModel):
+    """What is stored: conversations as the list shows them, and rows of any kind."""
+
+    conversations: int
+    sessions: int
+    stored_messages: int
+    first_started_at: float | None
+    database_bytes: int
+
+
+class PlatformState(BaseModel):
+    """A platform and its state."""
+
+    name: Text
+    state: Text
+
+
+class GatewayGlance(BaseModel):
+    """The gateway in short."""
+
+    is_running: bool
+    platforms: list[PlatformState]
+    waiting: int
+
+
+class HealthGlance(BaseModel):
+    """Warnings, as sentences."""
+
+    status: str
+    notes: list[Text]
+
+
+class Overview(BaseModel):
+    """Everything at a glance.
+
+    `today`, `streak` and `week` are known once `is_complete` is true; before, the history is
+    being read for the first time, and `progress` is the state of that.
+    """
+
+    is_complete: bool
+    progress: ProgressView | None
+    error: Text | None = Field(description="Error while reading the statistics, if any.")
+    today: Today
+    streak: StreakView
+    budget: BudgetView | None = Field(description="Setting display.dollars_per_month.")
+    recent: list[SessionItem]
+    running: list[SessionItem]
+    week: list[WeekDay]
+    history: HistorySize
+    gateway: GatewayGlance
+    health: HealthGlance
+    version: str
+    home: Text
+    is_demo: bool
+    day: str = Field(description="The date of today where the server counts days.")
+    zone: str
+
+
 def router(context: DashboardContext) -> ResourceRouter:
     """The route of the overview."""
     routes = ResourceRouter("/api/overview", tag="overview")
@@ -42,22 +118,21 @@ def router(context: DashboardContext) -> ResourceRouter:
     sums = SumsCache()
     sizes = SizeCache(db)
 
-    @routes.get("", response_model=Overview, responses=problems(503))
+    @routes.get("", responses=problems(503))
     def show_overview() -> Overview:
         """Data of the overview page."""
         data = context.analysis.data()
-        budget = month_budget(data)
         running = db.pages.items(sorted(db.leases.running()))
         days, streak = sums.get(data)
         return Overview(
             is_complete=data.is_complete,
-            progress=data.progress and ProgressView(done=data.progress[0], total=data.progress[1]),
+            progress=progress_of(data),
             error=data.error,
             day=data.today,
             zone=data.zone,
             today=_today(days, data.today),
             streak=streak,
-            budget=budget and BudgetView(**budget._asdict(), is_exceeded=budget.is_exceeded),
+            budget=month_budget(data),
             recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
             running=[item_of(row) for row in running],
             week=[WeekDay(day=day, messages=days.days[day].messages) for day in days.span.days()],

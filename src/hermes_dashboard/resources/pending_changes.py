@@ -7,22 +7,45 @@ after `hermes dashboard confirm CODE`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from fastapi import HTTPException, Response
+from pydantic import BaseModel, Field
 
 from hermes_core.command_name import terminal_command
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.pending_text import facts_of
 from hermes_core.pending_changes import PendingChanges
 from hermes_dashboard.errors import PlainJson
-from hermes_dashboard.models.system import PendingChangeItem, PendingChangeList
-from hermes_dashboard.models.text import Identifier, Responses, problems
+from hermes_dashboard.models.text import Identifier, Responses, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_core.pending_changes import PendingChange
     from hermes_dashboard.context import DashboardContext
+
+
+class PendingChangeItem(BaseModel):
+    """A change that takes effect after its command was run in a terminal."""
+
+    code: str
+    kind: Literal[
+        "setting", "plugin", "job", "platform", "pairing", "role", "mcp_server", "webhook_route"
+    ]
+    name: Text
+    old: Text = Field(description="The current value; of a secret, whether it is set.")
+    new: Text
+    command: Text
+    state: Literal["pending", "applied"]
+    expires_at: float
+
+
+class PendingChangeList(BaseModel):
+    """Changes that wait for a confirmation, and those confirmed a short time ago."""
+
+    items: list[PendingChangeItem]
+    command: Text = Field(description="The command that confirms all pending changes, or empty.")
+
 
 NEEDS_CONFIRMATION: Final[Responses] = {
     202: {
@@ -37,7 +60,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/pending-changes", tag="settings")
     changes = PendingChanges(context.home)
 
-    @routes.get("", response_model=PendingChangeList)
+    @routes.get("")
     def list_changes() -> PendingChangeList:
         """Changes that wait for a confirmation, and those confirmed a short time ago."""
         config, current = ConfigFile.of_home(), changes.current()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import HTTPException, Query, Response
+from pydantic import BaseModel
 
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.models.permissions import PermissionState
-from hermes_dashboard.models.text import problems
+from hermes_dashboard.models.text import Text, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import shared_files
 
@@ -21,12 +21,22 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
 
 
+class PermissionState(BaseModel):
+    """What the agent may do without asking in new conversations."""
+
+    mode: Text
+    sandbox: Text
+    is_sandbox_available: bool
+    problem: Text | None
+    rules: list[Text]
+
+
 def router(context: DashboardContext) -> ResourceRouter:
     """The routes of permissions."""
     routes = ResourceRouter("/api", tag="permissions")
     grants = Grants(context.home / GRANTS_FILE, shared=shared_files(context.db))
 
-    @routes.get("/permissions", response_model=PermissionState, responses=problems(503))
+    @routes.get("/permissions", responses=problems(503))
     def show_permissions() -> PermissionState:
         """The mode and the sandbox of new conversations, and what is always allowed."""
         sandbox = find_sandbox()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import HTTPException, Path
+from pydantic import BaseModel
 
 import hermes_plugin_host
 from hermes_core.config.file import ConfigFile
 from hermes_core.pending_changes import PendingChanges
-from hermes_dashboard.models.system import PendingChangeItem, PluginItem, PluginList
-from hermes_dashboard.models.text import problems
-from hermes_dashboard.resources.pending_changes import change_item
+from hermes_dashboard.models.text import Text, problems
+from hermes_dashboard.resources.pending_changes import PendingChangeItem, change_item
 from hermes_dashboard.routes import ResourceRouter
 from hermes_plugin_host import activation
 from hermes_plugin_host.discovery import discover
@@ -23,6 +23,27 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, Path(min_length=1, max_length=150)]
 SWITCH_PROBLEMS: Final = problems(400, 404)
+
+
+class PluginItem(BaseModel):
+    """A plugin and its state."""
+
+    key: Text
+    name: Text
+    version: Text
+    description: Text
+    source: Text
+    is_enabled: bool
+    is_loaded: bool
+    error: Text | None
+    hooks: list[str]
+    has_dashboard: bool
+
+
+class PluginList(BaseModel):
+    """All plugins."""
+
+    items: list[PluginItem]
 
 
 def router(context: DashboardContext) -> ResourceRouter:

@@ -7,19 +7,12 @@ import threading
 from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Query
+from pydantic import BaseModel, Field
 
 from hermes_core.isolate import attempt
 from hermes_dashboard.models.session_query import SearchQuery  # noqa: TC001 - FastAPI reads it
-from hermes_dashboard.models.sessions import (
-    ConversationHitsView,
-    GroupedHitsView,
-    Hits,
-    ProgressView,
-    SearchHit,
-    SessionItem,
-    item_of,
-)
-from hermes_dashboard.models.text import Timestamp, problems
+from hermes_dashboard.models.text import MessageId, ProgressView, Text, Timestamp, problems
+from hermes_dashboard.resources.sessions import SessionItem, item_of
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.search.candidates import ScanDeadline
 from hermes_state.search.groups import GroupOptions
@@ -36,8 +29,51 @@ UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per searc
 FILL_SECONDS: Final = 0.1
 PAUSE_SECONDS: Final = 0.3  # between steps, so that other writers get the lock
 
-Text = Annotated[str, Query(max_length=500)]
+SearchText = Annotated[str, Query(max_length=500)]
 Names = Annotated[list[str], Query(max_length=50)]
+
+
+class SearchHit(BaseModel):
+    """A search result; `marks` are positions in the snippet, in characters."""
+
+    session_id: Text
+    session_title: Text | None
+    source: Text
+    message_id: MessageId
+    role: Text
+    timestamp: float
+    snippet: Text
+    marks: list[tuple[int, int]]
+
+
+class Hits(BaseModel):
+    """A page of results; `progress` while the index is being built."""
+
+    items: list[SearchHit]
+    has_more: bool
+    is_partial: bool
+    progress: ProgressView | None
+
+
+class ConversationHitsView(BaseModel):
+    """A conversation that matches, with its latest hits."""
+
+    session: SessionItem
+    is_title_match: bool
+    hit_count: int
+    hits: list[SearchHit] = Field(description="The latest three.")
+
+
+class GroupedHitsView(BaseModel):
+    """A page of conversations, and the numbers of all results."""
+
+    items: list[ConversationHitsView]
+    hit_count: int
+    conversation_count: int
+    is_capped: bool = Field(description="There are more than the counted 1,000 hits.")
+    has_more: bool
+    is_partial: bool
+    progress: ProgressView | None
 
 
 class SearchIndexUpdater:
@@ -93,9 +129,9 @@ def router(context: DashboardContext) -> ResourceRouter:
 
     routes = ResourceRouter("/api/search", tag="sessions", lifespan=lifespan)
 
-    @routes.get("", response_model=Hits, responses=problems(400, 503))
+    @routes.get("", responses=problems(400, 503))
     def search(
-        q: Text,
+        q: SearchText,
         limit: Annotated[int, Query(ge=1, le=100)] = 30,
         offset: Annotated[int, Query(ge=0, le=10_000)] = 0,
         source: Names = [],  # noqa: B006 - FastAPI copies it
@@ -130,7 +166,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             progress=read_progress(with_tools=reads_tools),
         )
 
-    @routes.get("/conversations", response_model=GroupedHitsView, responses=problems(400, 503))
+    @routes.get("/conversations", responses=problems(400, 503))
     def search_conversations(query: Annotated[SearchQuery, Query()]) -> GroupedHitsView:
         """Conversations that match by title or by messages, with their latest hits.
 
@@ -161,8 +197,10 @@ def router(context: DashboardContext) -> ResourceRouter:
             progress=read_progress(with_tools=query.with_tools),
         )
 
-    @routes.get("/titles", response_model=list[SessionItem], responses=problems(400, 503))
-    def search_titles(q: Text, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> list[SessionItem]:
+    @routes.get("/titles", responses=problems(400, 503))
+    def search_titles(
+        q: SearchText, limit: Annotated[int, Query(ge=1, le=50)] = 10
+    ) -> list[SessionItem]:
         """Conversations whose title or first message contains the words, latest first."""
         return [item_of(row) for row in db.pages.items(db.search.titles(q, limit))]
 
@@ -195,13 +233,9 @@ def _shown(db: SessionDB, hits: list[FoundMessage]) -> list[SearchHit]:
     titles = {session: db.titles.get_session_title(session) for session in sessions}
     return [
         SearchHit(
-            session_id=hit.session_id,
+            **hit._replace(snippet=hit.snippet_text)._asdict(),
             session_title=titles[hit.session_id],
-            source=hit.source,
             message_id=hit.id,
-            role=hit.role,
-            timestamp=hit.timestamp,
-            snippet=hit.snippet_text,
             marks=list(hit.offsets),
         )
         for hit in hits

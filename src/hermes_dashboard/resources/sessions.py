@@ -5,22 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Query
+from pydantic import BaseModel, BeforeValidator, Field
 
 from hermes_core.command_name import terminal_command
 from hermes_core.errors import SessionNotFoundError
 from hermes_dashboard.models.session_query import PagedQuery, cursor_of, position_of
-from hermes_dashboard.models.sessions import (
-    FacetCount,
-    FacetsView,
-    Relative,
-    SessionDetail,
-    SessionFamily,
-    SessionItem,
-    SessionPageView,
-    StateCounts,
-    item_of,
-)
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.sessions.sort_values import TOOL_ERRORS
 
@@ -29,13 +19,130 @@ if TYPE_CHECKING:
     from hermes_state.sessions.records import PagedSession
     from hermes_state.store import SessionDB
 
+Flag = Annotated[bool, BeforeValidator(bool)]  # another program may have stored any value
+
+
+class SessionItem(BaseModel):
+    """A conversation in a list; one that was continued is shown as its last row."""
+
+    id: Text
+    title: Text | None
+    preview: Text
+    source: Text
+    model: Text | None
+    started_at: float
+    last_active: float
+    ended_at: float | None
+    end_reason: Text | None
+    message_count: int
+    tool_call_count: int
+    tool_errors: int | None = Field(description="Failed tool calls; null until counted.")
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    cwd: Text | None
+    git_branch: Text | None
+    pinned: Flag
+    archived: Flag
+    unread: bool
+    tags: list[Text]
+    kind: str
+    parent_id: Text | None
+    is_open: bool
+    is_running: bool
+    trashed_at: float | None
+
+
+class SessionDetail(SessionItem):
+    """All data of a conversation except its messages."""
+
+    root_id: Text
+    system_prompt: Text | None
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    api_call_count: int
+    session_key: Text | None
+    resume_command: Text
+    rows: list[Text]
+
+
+class SessionPageView(BaseModel):
+    """A page of a list, and the cursor of the next one."""
+
+    items: list[SessionItem]
+    next: str | None
+    total: int | None
+
+
+class FacetCount(BaseModel):
+    """A name and its number of conversations."""
+
+    name: Text
+    count: int
+
+
+class StateCounts(BaseModel):
+    """Number of conversations by state."""
+
+    active: int
+    archived: int
+    trash: int
+
+
+class FacetsView(BaseModel):
+    """Values for filters."""
+
+    sources: list[FacetCount]
+    models: list[FacetCount]
+    tags: list[FacetCount]
+    folders: list[FacetCount] = Field(
+        description="Folders of repositories, else working folders; the 200 most frequent."
+    )
+    branches: list[FacetCount] = Field(description="Git branches; the 200 most frequent.")
+    counts: StateCounts
+
+
+class Relative(BaseModel):
+    """One session of a family."""
+
+    id: Text
+    title: Text | None
+    preview: Text
+    kind: str
+    parent_id: Text | None
+    started_at: float
+    last_active: float
+    message_count: int
+    is_current: bool
+    trashed_at: float | None
+
+
+class SessionFamily(BaseModel):
+    """All sessions with the same root, parents first."""
+
+    nodes: list[Relative]
+
+
+def item_of(row: PagedSession) -> SessionItem:
+    """A row of the store as a list item."""
+    session = row.session
+    cost = session.actual_cost_usd
+    return SessionItem(
+        **session._asdict(),
+        **row._asdict(),
+        cost_usd=session.estimated_cost_usd if cost is None else cost,
+        parent_id=session.parent_session_id,
+        is_open=session.ended_at is None,
+    )
+
 
 def router(context: DashboardContext) -> ResourceRouter:
     """The read-only routes below /api/sessions."""
     routes = ResourceRouter("/api/sessions", tag="sessions")
     db = context.db
 
-    @routes.get("", response_model=SessionPageView, responses=problems(400, 503))
+    @routes.get("", responses=problems(400, 503))
     def list_sessions(query: Annotated[PagedQuery, Query()]) -> SessionPageView:
         """A page of conversations, by default the most recently active first.
 
@@ -53,7 +160,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             total=None if after else db.pages.count(page_filter),
         )
 
-    @routes.get("/facets", response_model=FacetsView, responses=problems(503))
+    @routes.get("/facets", responses=problems(503))
     def list_facets() -> FacetsView:
         """Values to filter by, with the number of conversations of each."""
         facets = db.facets.facets()
@@ -66,16 +173,12 @@ def router(context: DashboardContext) -> ResourceRouter:
             counts=StateCounts(active=facets.active, archived=facets.archived, trash=facets.trash),
         )
 
-    @routes.get(
-        "/{session_id}", response_model=SessionDetail, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}", responses=problems(400, 404, 409, 503))
     def show_session(session_id: Identifier) -> SessionDetail:
         """One conversation, by ID, the beginning of its ID, or title."""
         return detail_of(db, db.lookup.resolve(session_id))
 
-    @routes.get(
-        "/{session_id}/tree", response_model=SessionFamily, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}/tree", responses=problems(400, 404, 409, 503))
     def show_family(session_id: Identifier) -> SessionFamily:
         """All sessions with the same root: branches, delegated tasks."""
         resolved = db.lookup.resolve(session_id)
@@ -105,16 +208,14 @@ def _row(db: SessionDB, session_id: str) -> PagedSession:
 def detail_of(db: SessionDB, session_id: str) -> SessionDetail:
     """All data of a conversation except its messages."""
     row = _row(db, session_id)
-    listed, session = row.session, db.sessions.find(session_id)
-    return SessionDetail(
-        **dict(item_of(row)),
-        root_id=row.root_id,
-        system_prompt=None if session is None else session.system_prompt,
-        cache_read_tokens=listed.cache_read_tokens,
-        cache_write_tokens=listed.cache_write_tokens,
-        reasoning_tokens=listed.reasoning_tokens,
-        api_call_count=listed.api_call_count,
-        session_key=listed.session_key,
-        resume_command=terminal_command("chat", "--resume", session_id),
-        rows=db.lookup.conversation_rows(session_id),
+    session = db.sessions.find(session_id)
+    return SessionDetail.model_validate(
+        {
+            **row.session._asdict(),
+            **dict(item_of(row)),
+            "root_id": row.root_id,
+            "system_prompt": None if session is None else session.system_prompt,
+            "resume_command": terminal_command("chat", "--resume", session_id),
+            "rows": db.lookup.conversation_rows(session_id),
+        }
     )

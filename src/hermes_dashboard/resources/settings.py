@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import HTTPException
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.config import values
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
 from hermes_core.pending_changes import PendingChanges
-from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
 from hermes_dashboard.routes import ResourceRouter
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from hermes_core.config.file import SettingEntry
     from hermes_core.config.schema import Setting, Value
     from hermes_dashboard.context import DashboardContext
-    from hermes_dashboard.models.system import SettingValue
+
+SettingValue = bool | int | float | str | list[str]
+
 
 Origin = Literal["default", "file", "environment"]
 ORIGINS: Final[dict[str, Origin]] = {
@@ -34,13 +36,54 @@ ORIGINS: Final[dict[str, Origin]] = {
 MODE_SETTING: Final = "agent.approvals"  # its choices are ordered: each allows more than the last
 
 
+class SettingItem(BaseModel):
+    """A setting with its value and allowed values. Values of secrets are never included."""
+
+    name: str
+    section: str
+    kind: Literal["bool", "int", "float", "str", "list", "choice"]
+    value: SettingValue | None
+    default: SettingValue | None
+    help: str
+    choices: list[str]
+    minimum: float | None
+    maximum: float | None
+    is_secret: bool
+    only_by_hand: bool = Field(
+        description="A change takes effect after `hermes dashboard confirm CODE` in a terminal."
+    )
+    is_set: bool
+    origin: Literal["default", "file", "environment"]
+    variable: str
+    problem: Text | None = Field(description="Why the stored value is invalid.")
+
+
+class SettingList(BaseModel):
+    """All settings and the path of their file."""
+
+    path: Text
+    items: list[SettingItem]
+
+
+class NewValue(BaseModel):
+    """The new value of a setting."""
+
+    value: (
+        bool
+        | int
+        | Annotated[float, Field(allow_inf_nan=False)]
+        | Annotated[str, StringConstraints(max_length=20_000)]
+        | Annotated[list[Annotated[str, StringConstraints(max_length=1000)]], Field(max_length=500)]
+    )
+
+
 def router(context: DashboardContext) -> ResourceRouter:
     """The routes of settings."""
     routes = ResourceRouter("/api/settings", tag="settings")
     changes = PendingChanges(context.home)
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 
-    @routes.get("", response_model=SettingList)
+    @routes.get("")
     def list_settings() -> SettingList:
         """All settings; an invalid one does not hide the others."""
         config = ConfigFile.of_home()
@@ -130,24 +173,16 @@ def setting_fields(setting: Setting, read: Callable[[], SettingEntry]) -> Settin
         value, origin = entry.value, ORIGINS[entry.source]
     except ConfigError as error:
         problem, origin = str(error), "file"
-    return SettingItem(
-        name=setting.name,
-        section=setting.section,
-        kind=setting.kind,
-        value=None if setting.secret else _plain(value),
-        default=None if setting.secret else _plain(setting.default),
-        help=setting.help,
-        choices=list(setting.choices),
-        minimum=setting.minimum,
-        maximum=setting.maximum,
-        is_secret=setting.secret,
-        only_by_hand=setting.only_by_hand,
-        is_set=origin != "default",
-        origin=origin,
-        variable=setting.variable,
-        problem=problem,
+    return SettingItem.model_validate(
+        {
+            **setting._asdict(),
+            "section": setting.section,
+            "value": None if setting.secret else value,
+            "default": None if setting.secret else setting.default,
+            "is_secret": setting.secret,
+            "is_set": origin != "default",
+            "origin": origin,
+            "variable": setting.variable,
+            "problem": problem,
+        }
     )
-
-
-def _plain(value: Value) -> SettingValue:
-    return list(value) if isinstance(value, tuple) else value

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from hermes_conversation.transcription import transcriber_of
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_dashboard.models.files import ANY_BYTES
+from hermes_dashboard.resources.files import ANY_BYTES
 from hermes_dashboard.resources.uploads import RESPONSES, new_upload_path, write_body
 from hermes_dashboard.routes import ResourceRouter
 

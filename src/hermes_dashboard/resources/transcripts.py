@@ -6,20 +6,12 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Query
+from pydantic import BaseModel, Field
 
 from hermes_conversation.tool_results import DONE, status_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text, without_memory_blocks
-from hermes_dashboard.models.sessions import (
-    AnswerUsageView,
-    MatchesView,
-    MessagePageView,
-    MessageView,
-    OutlineView,
-    PromptView,
-    ToolCallView,
-)
-from hermes_dashboard.models.text import Identifier, MessageId, problems
+from hermes_dashboard.models.text import Identifier, MessageId, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.messages.rows import DELETED_TEXT
 
@@ -34,6 +26,79 @@ MEDIA_PATH: Final = "/api/media/"
 MAX_MATCHES: Final = 1000
 
 
+class ToolCallView(BaseModel):
+    """A tool call; the arguments are JSON text."""
+
+    id: Text
+    name: Text
+    arguments: Text
+
+
+class AnswerUsageView(View):
+    """What an answer took."""
+
+    model: Text
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None = Field(description="Null if no price is known.")
+    cost_status: Text = Field(description="actual, estimated, included or unknown")
+    seconds: float
+
+
+class MessageView(BaseModel):
+    """One message of a conversation."""
+
+    id: int
+    session_id: Text
+    role: Text
+    text: Text
+    reasoning: Text | None
+    tool_calls: list[ToolCallView]
+    tool_call_id: Text | None
+    tool_name: Text | None
+    is_failure: bool | None
+    timestamp: float
+    finish_reason: Text | None
+    token_count: int | None
+    usage: AnswerUsageView | None = Field(
+        description="Of answers since this is recorded; that of a copy is its origin's."
+    )
+    state: Literal["active", "undone", "compacted"]
+    images: list[Text]
+
+
+class MessagePageView(BaseModel):
+    """Messages in order, and whether there are more on either side."""
+
+    items: list[MessageView]
+    has_before: bool
+    has_after: bool
+
+
+class PromptView(View):
+    """The beginning of a user message, on one line."""
+
+    id: int
+    timestamp: float
+    text: Text
+
+
+class OutlineView(BaseModel):
+    """The user messages of a conversation, in order."""
+
+    items: list[PromptView]
+
+
+class MatchesView(BaseModel):
+    """Messages of a conversation that match, oldest first."""
+
+    message_ids: list[int]
+    is_capped: bool = Field(description="There are more than these 1,000.")
+
+
 def message_of(row: MessageRow, usage: AnswerUsage | None = None) -> MessageView:
     """A row of the store for the page."""
     text = text_of(row.content)
@@ -41,22 +106,19 @@ def message_of(row: MessageRow, usage: AnswerUsage | None = None) -> MessageView
         text = without_memory_blocks(text)
     if row.is_deleted:
         text = f"{text}\n\n{DELETED_TEXT}"
-    return MessageView(
-        id=row.id,
-        session_id=row.session_id,
-        role=row.shown_role or "unknown",
-        text=text,
-        reasoning=row.reasoning or row.reasoning_content,
-        tool_calls=calls_of(row.tool_calls),
-        tool_call_id=row.tool_call_id,
-        tool_name=row.tool_name,
-        is_failure=status_of(row.tool_name, text) != DONE if row.role == "tool" else None,
-        timestamp=row.timestamp or 0.0,
-        finish_reason=row.finish_reason,
-        token_count=row.token_count,
-        usage=None if usage is None else AnswerUsageView(**usage._asdict()),
-        state=state_of(row),
-        images=images_of(row.content),
+    return MessageView.model_validate(
+        {
+            **row._asdict(),
+            "role": row.shown_role or "unknown",
+            "text": text,
+            "reasoning": row.reasoning or row.reasoning_content,
+            "tool_calls": calls_of(row.tool_calls),
+            "is_failure": status_of(row.tool_name, text) != DONE if row.role == "tool" else None,
+            "timestamp": row.timestamp or 0.0,
+            "usage": usage,
+            "state": state_of(row),
+            "images": images_of(row.content),
+        }
     )
 
 
@@ -122,11 +184,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/sessions", tag="sessions")
     db = context.db
 
-    @routes.get(
-        "/{session_id}/messages",
-        response_model=MessagePageView,
-        responses=problems(400, 404, 409, 503),
-    )
+    @routes.get("/{session_id}/messages", responses=problems(400, 404, 409, 503))
     def list_messages(
         session_id: Identifier,
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
@@ -154,17 +212,13 @@ def router(context: DashboardContext) -> ResourceRouter:
             has_after=page.has_after,
         )
 
-    @routes.get(
-        "/{session_id}/outline", response_model=OutlineView, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}/outline", responses=problems(400, 404, 409, 503))
     def show_outline(session_id: Identifier) -> OutlineView:
         """The user messages of a conversation in order, each on one line; at most 5,000."""
         prompts = db.transcripts.prompts(db.lookup.resolve(session_id))
-        return OutlineView(items=[PromptView(**prompt._asdict()) for prompt in prompts])
+        return OutlineView.model_validate({"items": prompts})
 
-    @routes.get(
-        "/{session_id}/find", response_model=MatchesView, responses=problems(400, 404, 409, 503)
-    )
+    @routes.get("/{session_id}/find", responses=problems(400, 404, 409, 503))
     def find_messages(
         session_id: Identifier, q: Annotated[str, Query(max_length=500)]
     ) -> MatchesView:

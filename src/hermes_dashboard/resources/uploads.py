@@ -18,7 +18,7 @@ from hermes_conversation import attachments
 from hermes_core import media_store
 from hermes_core.errors import UsageError
 from hermes_core.paths import FILE_MODE, private_folder
-from hermes_dashboard.models.files import ANY_BYTES
+from hermes_dashboard.resources.files import ANY_BYTES
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ requested here; it takes effect after `hermes dashboard confirm CODE`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import HTTPException, Response
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.webhook_routes import (
@@ -24,22 +25,65 @@ from hermes_core.config.webhook_routes import (
 from hermes_core.errors import FieldError
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedRoute
-from hermes_dashboard.models.system import PendingChangeItem
-from hermes_dashboard.models.text import Identifier, problems
-from hermes_dashboard.models.webhook_routes import (
-    NewWebhookRoute,
-    WebhookRouteChange,
-    WebhookRouteItem,
-    WebhookRouteList,
+from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.resources.pending_changes import (
+    NEEDS_CONFIRMATION,
+    PendingChangeItem,
+    pending_response,
 )
-from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.errors import PlainJson
 
+ChatMode = Literal["per-delivery", "fixed"]
+Prompt = Annotated[str, StringConstraints(strip_whitespace=True, max_length=20_000)]
+Variable = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+Url = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
+Secret = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
+
+
 MIN_SECRET_CHARACTERS: Final = 16
+
+
+class WebhookRouteItem(BaseModel):
+    """A route; secrets and the password of the URL are not shown."""
+
+    name: Text
+    path: Text = Field(description="the path of the gateway's HTTP server that programs post to")
+    prompt: Text
+    secret_env: Text = Field(description="the variable with the secret that signs deliveries")
+    has_secret: bool
+    deliver_url: Text = Field(description="where answers are posted; empty: nowhere")
+    chat: Text
+    needs_timestamp: bool
+    per_minute: int
+    problem: Text = Field(description="why it cannot be used as written; empty if it can")
+
+
+class WebhookRouteList(BaseModel):
+    """The routes of config.yaml."""
+
+    items: list[WebhookRouteItem]
+
+
+class WebhookRouteChange(BaseModel):
+    """The options of a route; those that are null stay as they are."""
+
+    prompt: Prompt | None = None
+    secret_env: Variable | None = None
+    secret: Secret | None = Field(None, description="a new value of the variable `secret_env`")
+    deliver_url: Url | None = None
+    chat: ChatMode | None = None
+    needs_timestamp: bool | None = None
+    per_minute: int | None = None
+
+
+class NewWebhookRoute(WebhookRouteChange):
+    """A route that does not exist yet."""
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64)]
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -51,7 +95,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         change = PendingChanges(context.home).add("webhook_route", name, text)
         return pending_response(change, ConfigFile.of_home())
 
-    @routes.get("", response_model=WebhookRouteList, responses=problems(400))
+    @routes.get("", responses=problems(400))
     def list_routes() -> WebhookRouteList:
         """The webhook routes of config.yaml, without their secrets."""
         config = ConfigFile.of_home()

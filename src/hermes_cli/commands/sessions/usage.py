@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_dashboard.analytics.analysis import Analysis, AnalyticsData
-    from hermes_dashboard.analytics.budget import MonthBudget
-    from hermes_dashboard.analytics.charts import Amounts, Span, Sums
+    from hermes_dashboard.analytics.charts import Amounts, BudgetView, Span, Sums
 
 EXAMPLES = """\
 examples:
@@ -96,7 +95,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json({
             "by": arguments.by, "since": span.first, "until": span.last, "zone": data.zone,
             "lines": [line._asdict() for line in lines], "totals": totals._asdict(),
-            "budget": budget and budget._asdict(),
+            "budget": budget and budget.model_dump(exclude={"is_exceeded"}),
         })  # fmt: skip
     else:
         _print_table(arguments.by, span, [*lines, totals] if lines else [], out)
@@ -104,7 +103,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _print_budget(budget: MonthBudget | None, out: CommandOutput) -> None:
+def _print_budget(budget: BudgetView | None, out: CommandOutput) -> None:
     if budget is None:
         return
     state = "exceeded" if budget.is_exceeded else f"{budget.spent_usd / budget.limit_usd:.0%} used"
