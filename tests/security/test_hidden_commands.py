@@ -35,6 +35,8 @@ HIDDEN_FORMS = [
     'x="a[\\`{}\\`]"; let x',
     "LESSOPEN='|{} %s' less README.md",
     "gdb -batch -ex 'shell {}'",
+    "python3 -c'import os; os.system(\"{}\")'",
+    "perl -e'system(\"{}\")'",
     "GIT_EXTERNAL_DIFF='{}' git diff --no-index README.md /etc/passwd",
 ]
 # Scripts that the parser and bash once read in different ways.

@@ -192,7 +192,10 @@ DATA_LOSS = re.compile(
     r"\b(drop|delete|truncate|alter|flushall|flushdb|dropdatabase|deletemany|deleteone|unlink)\b",
     re.IGNORECASE,
 )
-INLINE_CODE_OPTION = re.compile(r"-(\w*[ceEr]|-eval|-print|p|pe|ne)")
+# The option before code, or with the code in the same word.
+INLINE_CODE_OPTION = re.compile(
+    r"-(?:\w*[ceEr]|-eval|-print|p|pe|ne)|-\w*[ceEr]\w*\W.*|--(?:eval|print)=.*", re.DOTALL
+)
 SUSPICIOUS_CODE = re.compile(
     r"rmtree|\bremove\b|unlink|rmdir|\bsystem\b|subprocess|popen|\bexec|\beval|spawn|child_process"
     r"|\brm\b|rename|shutil|/dev/|mkfs|base64|ctypes|\bkill|truncate|chmod|chown|__import__|getattr"
@@ -269,7 +272,7 @@ def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
     places = [
         place for place, word in enumerate(words[1:], 1) if INLINE_CODE_OPTION.fullmatch(word)
     ]
-    code = "\n".join(words[places[0] + 1 :]) if places else ""
+    code = "\n".join(words[places[0] :]) if places else ""
     if len(words) == 1 or words[1] == "-":
         code += command.fed if command.fed is not None else ""
     if DESTROYS_ALL.search(code):

@@ -180,9 +180,9 @@ def is_guarded(scope: Scope) -> bool:
     """Whether a request needs credentials; true in case of doubt."""
     if scope["type"] == "websocket":
         return True
-    path = scope["path"]
-    if scope["method"] not in SAFE_METHODS:
-        return path not in OPEN_POSTS or scope["method"] != "POST"
+    path, method = scope["path"], scope["method"]
+    if method not in SAFE_METHODS:
+        return path not in OPEN_POSTS or method != "POST"
     normalized = re.sub(r"/+", "/", path).lower()
     return any(normalized == prefix or normalized.startswith(f"{prefix}/") for prefix in GUARDED)
 
