@@ -113,6 +113,21 @@ def test_starts_through_links_and_from_anywhere(installed: Path, tmp_path: Path)
     assert start("sh", "hermes", "--version", cwd=installed).stdout == VERSION
 
 
+def test_a_start_runs_no_program_that_a_folder_on_path_offers(
+    installed: Path, tmp_path: Path
+) -> None:
+    offered = tmp_path / "offered"
+    offered.mkdir()
+    for name in ("cmp", "readlink", "cat", "dirname"):
+        program = offered / name
+        program.write_text(f'#!/bin/sh\n: > "{tmp_path}/ran"\n')
+        program.chmod(0o755)
+    link = tmp_path / "hermes"
+    link.symlink_to(installed / "hermes")
+    assert start(link, path=f"{offered}:{os.environ['PATH']}").returncode == 0
+    assert not (tmp_path / "ran").exists()
+
+
 def test_modules_of_the_current_folder_stay_out(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
