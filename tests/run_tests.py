@@ -12,7 +12,8 @@ with little free memory, they run on disk as `python -m pytest` does. Tests of f
 disks limit or inject what they need, on either.
 
 Orphans of tests become children of this process (Linux) and are killed at the end, also after
-Ctrl+C. A failed test is repeated alone only to tell whether it depends on others: it has failed.
+Ctrl+C. A few failed tests are run once more, one after the other: a run of thousands on a shared
+machine must not be lost because of one. Those that pass then are listed; they have a defect.
 
 A quick run writes the CPU seconds of each test to a file, and lists those above the limit that
 are not smoke tests; `--check-cost` repeats these alone and fails if one is still above it. The
@@ -79,20 +80,21 @@ def main(options: Sequence[str]) -> int:
     os.environ.pop(VARIABLE, None)
     if is_quick and code == 0:
         report_costly()
-    repeat_failed(code)
-    return code
+    return repeat_failed(code)
 
 
-def repeat_failed(code: int) -> None:
-    """Repeat a few failed tests alone, and name those that pass then."""
+def repeat_failed(code: int) -> int:
+    """Repeat a few failed tests alone, and name those that pass then; the exit code."""
     failed = failed_tests()
     if code != FAILED_TESTS_EXIT_CODE or not 0 < len(failed) <= MAX_REPEATED_TESTS:
-        return
+        return code
     print_message(f"Repeating {len(failed)} failed tests alone")
-    still_failed = failed_tests() if run(["-q", "-n", "0", *failed]) else []
+    code = run(["-q", "-n", "0", *failed])
+    still_failed = failed_tests() if code else []
     for name in failed:
         if name not in still_failed:
             print_message(f"UNRELIABLE {name} - failed among other tests, passed alone")
+    return code
 
 
 def failed_tests() -> list[str]:
