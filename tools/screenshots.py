@@ -21,7 +21,7 @@ from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
 from hermes_tui.approval_dialog import ApprovalDialog
-from hermes_tui.completion_menu import CompletionMenu
+from hermes_tui.completer import CompletionMenu
 from hermes_tui.conversation import ConversationClient, OpenRequest
 from hermes_tui.messages import AgentMessage
 from hermes_tui.prompt import Prompt

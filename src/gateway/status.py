@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final, TypedDict, cast
 
-from hermes_core import human_format, instance_lock, paths
+from hermes_core import human_format, instance_record, paths
 from hermes_core.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def lock_path() -> Path:
 @contextlib.contextmanager
 def hold_lock() -> Iterator[bool]:
     """Hold the gateway lock of this folder; False if another process has it."""
-    with instance_lock.hold_lock(lock_path()) as is_ours:
+    with instance_record.hold_lock(lock_path()) as is_ours:
         if is_ours:
             write_pid_file()
         yield is_ours
@@ -72,7 +72,7 @@ def read_pid() -> int | None:
 
 def running_pid() -> int | None:
     """The PID of the running gateway; None if there is none."""
-    return read_pid() if instance_lock.is_lock_held(lock_path()) else None
+    return read_pid() if instance_record.is_lock_held(lock_path()) else None
 
 
 class RuntimePlatform(TypedDict, total=False):

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from acp.helpers import (
+    plan_entry,
     update_agent_message_text,
     update_agent_thought_text,
     update_available_commands,
     update_current_mode,
+    update_plan,
     update_user_message_text,
 )
 from acp.schema import (
@@ -21,15 +23,16 @@ from acp.schema import (
     PromptResponse,
     SessionInfoUpdate,
     UnstructuredCommandInput,
+    Usage,
     UsageUpdate,
 )
 
+from acp import RequestError
 from hermes_acp import session_options
-from hermes_acp.plans import plan_of
 from hermes_acp.prompt_content import attached_files
-from hermes_acp.prompt_turn import STOPPED_DAEMON, PromptTurn
 from hermes_acp.questions import EditorQuestions
-from hermes_acp.shown_calls import ShownCalls
+from hermes_acp.tool_calls import ShownCalls
+from hermes_agent.tools.todo import ACTIVE, DONE, PENDING, TODO_TOOL, parse_call
 from hermes_conversation.agent_factory import summarize_call
 from hermes_core.isolate import attempt_async
 from hermes_core.json_values import objects_in
@@ -58,23 +61,110 @@ from tui_gateway.protocol import (
 from tui_gateway.summaries import CommandSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from acp.helpers import SessionUpdate
     from acp.interfaces import Client
-    from acp.schema import ClientCapabilities, SessionConfigOptionSelect
+    from acp.schema import (
+        AgentPlanUpdate,
+        AvailableCommandsUpdate,
+        ClientCapabilities,
+        PlanEntryStatus,
+        SessionConfigOptionSelect,
+        StopReason,
+    )
 
     from hermes_acp.daemon_link import DaemonLink, SessionEvents
     from hermes_acp.prompt_content import PromptContent
     from hermes_core.json_values import JsonObject, JsonValue
-    from tui_gateway.protocol import ClientEvent
+    from hermes_core.messages import Content, ToolCallDict
+    from tui_gateway.protocol import ClientEvent, DisplayedMessage
     from tui_gateway.summaries import ModelSummary
 
     EditorUpdate = SessionUpdate | UsageUpdate | ConfigOptionUpdate
-    from collections.abc import Iterator
 
-    from acp.schema import AvailableCommandsUpdate
 
-    from hermes_core.messages import Content, ToolCallDict
-    from tui_gateway.protocol import DisplayedMessage
+INTERNAL_ERROR: Final = -32603
+STOPPED_DAEMON: Final = (
+    "The Hermes daemon has stopped. The conversation is saved up to here; send your message again "
+    "to continue."
+)
+STOP_REASONS: Final[dict[str, StopReason]] = {
+    "length": "max_tokens",
+    "filtered": "refusal",
+    "step_limit": "max_turn_requests",
+}
+
+
+class PromptTurn:
+    """A prompt that waits for the end of its turn.
+
+    It is queued while a turn of another client runs; `has_started` is true once its own runs.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.has_started = False
+        self.is_cancelled = False
+        self._ended: asyncio.Future[PromptResponse] = asyncio.get_running_loop().create_future()
+
+    async def response(self) -> PromptResponse:
+        """The response to the editor, when the turn has ended."""
+        return await self._ended
+
+    def end(self, event: MessageComplete) -> None:
+        """The turn has ended."""
+        if event.status == "error":
+            self.fail(event.error or "The turn failed.")
+        elif not self._ended.done():
+            self._ended.set_result(_response(event))
+
+    def cancel(self) -> None:
+        """The turn did not start before it was cancelled."""
+        if not self._ended.done():
+            self._ended.set_result(PromptResponse(stop_reason="cancelled"))
+
+    def fail(self, message: str) -> None:
+        """The turn ended with an error."""
+        if not self._ended.done():
+            self._ended.set_exception(RequestError(INTERNAL_ERROR, message))
+
+
+def _response(event: MessageComplete) -> PromptResponse:
+    is_stopped = event.status == "interrupted"
+    reason = "cancelled" if is_stopped else STOP_REASONS.get(event.problem, "end_turn")
+    return PromptResponse(stop_reason=reason, usage=_usage(event.usage))
+
+
+def _usage(tokens: dict[str, int]) -> Usage | None:
+    """The tokens of the turn."""
+    if not tokens:
+        return None
+    names = ("input", "output", "reasoning", "cache_read", "cache_write")
+    sent, received, thought, read, written = (tokens.get(name, 0) for name in names)
+    return Usage(
+        total_tokens=sent + received + read + written,
+        input_tokens=sent,
+        output_tokens=received,
+        thought_tokens=thought,
+        cached_read_tokens=read,
+        cached_write_tokens=written,
+    )
+
+
+STATUSES: Final[dict[str, PlanEntryStatus]] = {
+    PENDING: "pending",
+    ACTIVE: "in_progress",
+    DONE: "completed",
+}
+
+
+def plan_of(call: ToolStart) -> AgentPlanUpdate | None:
+    """The plan that a call sets; None for other calls and invalid ones."""
+    items = parse_call(call.args_text) if call.name == TODO_TOOL else None
+    if items is None:
+        return None
+    return update_plan(plan_entry(item.text, status=STATUSES[item.status]) for item in items)
 
 
 LOST_RESULT: Final = '{"error": "Interrupted before it could finish."}'

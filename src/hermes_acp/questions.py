@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from acp.schema import ClientCapabilities, CreateElicitationResponse, RequestPermissionResponse
 
     from hermes_acp.editor_session import Editor
-    from hermes_acp.shown_calls import ShownCall, ShownCalls
+    from hermes_acp.tool_calls import ShownCall, ShownCalls
     from hermes_core.json_values import JsonObject, JsonValue
     from tui_gateway.protocol import AgentQuestion, SecretQuestion
 

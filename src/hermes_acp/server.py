@@ -33,9 +33,8 @@ from acp.schema import (
 
 from acp import PROTOCOL_VERSION, RequestError, run_agent
 from hermes_acp.daemon_link import DaemonLink
-from hermes_acp.editor_session import Editor, EditorSession, SessionRequest
+from hermes_acp.editor_session import INTERNAL_ERROR, Editor, EditorSession, SessionRequest
 from hermes_acp.prompt_content import INVALID_PARAMS, invalid, parse_prompt
-from hermes_acp.prompt_turn import INTERNAL_ERROR
 from hermes_acp.session_options import MODE_OPTION, MODEL_OPTION, mode_state, servers_json
 from hermes_core import __version__
 from hermes_core.command_name import with_command_name

@@ -27,7 +27,7 @@ from hermes_agent.events import (
 )
 from hermes_agent.memory.review import ReviewDependencies, Reviews
 from hermes_agent.messages import ToolCall, Usage
-from hermes_agent.providers.completion import complete
+from hermes_agent.providers.base import complete
 from hermes_agent.toolbox import TurnContext, no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn import MAX_STEPS, Turn, TurnDependencies

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from hermes_agent.context.prepared_messages import PreparedMessages
-from hermes_agent.context.repair import missing_results, repaired
+from hermes_agent.context.prepared_messages import PreparedMessages, missing_results, repaired
 from hermes_state.messages import history_version
 from hermes_state.messages.rows import as_turn
 from hermes_state.sessions import usage as token_counts

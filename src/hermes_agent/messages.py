@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from hermes_core.media_store import REFERENCE_SCHEME
 from hermes_core.messages import FunctionCall, Message, ToolCallDict
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 __all__ = ["Message"]
+
+IMAGE_REFERENCE_START: Final = f'"image": "{REFERENCE_SCHEME}'
 
 
 class ToolCall(NamedTuple):
@@ -115,3 +119,20 @@ def result_message(call: ToolCall, result: str) -> Message:
         "tool_call_id": call.id,
         "tool_name": call.name,
     }
+
+
+def image_in(message: Message) -> str:
+    """The reference to the image of a tool result; empty if there is none."""
+    content = message.get("content")
+    if (
+        message.get("role") != "tool"
+        or not isinstance(content, str)
+        or IMAGE_REFERENCE_START not in content
+    ):
+        return ""
+    try:
+        document = json.loads(content)
+    except ValueError:  # a shortened result
+        return ""
+    reference = document.get("image") if isinstance(document, dict) else None
+    return reference if isinstance(reference, str) else ""

@@ -21,7 +21,7 @@ from hermes_agent.answer_problems import (
     step_limit_notice,
 )
 from hermes_agent.context.compaction import is_due
-from hermes_agent.context.repair import lost_result
+from hermes_agent.context.prepared_messages import lost_result
 from hermes_agent.context.window import estimate_tokens, last_place, message_tokens, tokens_in
 from hermes_agent.costs import UsageMeter
 from hermes_agent.events import (

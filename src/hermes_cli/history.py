@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes_cli.output import TableColumn
-from hermes_conversation.latest_session import latest_session_in
+from hermes_conversation.history_scope import latest_session_in
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import StoreUnavailableError, UsageError
 from hermes_core.paths import TRUST_FILE, hermes_home
 from hermes_state.store import SessionDB

@@ -188,7 +188,7 @@ def _is_piped() -> bool:
 
 def _run_plugin_command(arguments: Sequence[str], out: CommandOutput) -> int | None:
     """Run a command of a plugin; None if no plugin provides it."""
-    from hermes_core.config.presence import is_set  # noqa: PLC0415 - only for unknown names
+    from hermes_core.config.yaml_reader import is_set  # noqa: PLC0415 - only for unknown names
 
     if not is_set("plugins.enabled"):
         return None

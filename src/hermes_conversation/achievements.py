@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import ConfigError
 from hermes_core.time_zones import find_zone, system_zone
 from hermes_state.files import ACHIEVEMENTS_PREFIX

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import hermes_plugin_host
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
-from hermes_agent.checkpoints.limits import CheckpointLimits
+from hermes_agent.checkpoints.records import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import LARGE_PROFILE, system_prompt, with_instructions
@@ -51,7 +51,7 @@ from hermes_conversation.role_limits import (
 from hermes_conversation.scheduled_jobs import PersonsJobs, chat_requester, local_requester
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import NoModelError
 from hermes_core.paths import hermes_home, workspace_path
 from hermes_core.roles import Right, Role, may

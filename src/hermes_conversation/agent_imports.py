@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import hermes_plugin_host
 from hermes_core.backoff import Backoff
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.isolate import Failure, attempt
 from hermes_import.importer import AgentImport, reason_of
 from hermes_import.registry import SourceRegistry

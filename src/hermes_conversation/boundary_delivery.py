@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import hermes_plugin_host
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.paths import TRUST_FILE, hermes_home
 from hermes_plugin_host.delivery import Delivery
 

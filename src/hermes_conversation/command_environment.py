@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import hermes_plugin_host
 from hermes_agent.providers.presets import PRESETS
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.presence import is_set
 from hermes_core.config.settings import SETTINGS
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import ConfigError
 from hermes_core.roles import Right, Role, may
 

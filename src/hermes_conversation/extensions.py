@@ -11,7 +11,7 @@ from hermes_agent import skills, toolbox
 from hermes_agent.project.files import FileKind
 from hermes_agent.project.trust import assess_project
 from hermes_agent.skills import skill_tool
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:

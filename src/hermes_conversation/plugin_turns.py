@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_agent.events import Failed
 from hermes_agent.messages import ModelRequest
 from hermes_agent.turn_hooks import TurnPlugins
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import PluginError
 from hermes_plugin_host.services import ModelAnswer
 

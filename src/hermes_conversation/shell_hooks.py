@@ -12,7 +12,7 @@ from hermes_agent.shell_hooks.config import (
     parse_hooks,
     parse_project_hooks,
 )
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 import hermes_plugin_host
 from hermes_conversation.command_environment import environment_without_secrets
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import UsageError
 from hermes_core.isolate import Failure, attempt
 

@@ -7,21 +7,40 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel
 
+from hermes_agent.providers import model_check, selection
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
 from hermes_dashboard.caches import CachedValue
-from hermes_dashboard.model_readiness import problem_of, usable_model
 from hermes_dashboard.models.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_agent.providers.selection import ModelChoice
+    from hermes_core.config.file import Settings
     from hermes_dashboard.context import DashboardContext
 
     CheckStatus = Literal["ok", "warn", "fail"]
     CheckResult = tuple[CheckStatus, str]
     Check = Callable[[DashboardContext], CheckResult]
+
+
+NO_MODEL: Final = "No model is configured."
+
+
+def usable_model(settings: Settings) -> ModelChoice | None:
+    """The model of a new conversation, also that of a local server."""
+    return selection.selected_model(settings) or selection.find_local_model()
+
+
+def problem_of(choice: ModelChoice | None) -> str:
+    """Why no conversation can start; empty if one can."""
+    if choice is None:
+        return NO_MODEL
+    missing = model_check.missing_key(choice)
+    return "" if missing is None else f"{missing.detail}."
+
 
 OK: Final = "ok"
 WARN: Final = "warn"

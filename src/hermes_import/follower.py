@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from watchfiles import watch
 
-from hermes_core.instance_lock import hold_lock
+from hermes_core.instance_record import hold_lock
 from hermes_core.isolate import Failure, attempt
 from hermes_import.follower_status import FollowerStatus, lock_path
 from hermes_import.importer import AgentImport, ImportOptions, reason_of

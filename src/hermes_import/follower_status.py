@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.atomic_files import write_atomically
-from hermes_core.instance_lock import is_lock_held
+from hermes_core.instance_record import is_lock_held
 from hermes_core.json_values import number_in, object_in, text_in
 from hermes_core.paths import hermes_home
 

@@ -18,8 +18,7 @@ from hermes_core.isolate import Failure, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
-from hermes_plugin_host.importer import add_libraries, import_file
-from hermes_plugin_host.load_guard import contain_exits
+from hermes_plugin_host.importer import add_libraries, contain_exits, import_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

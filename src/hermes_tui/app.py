@@ -22,11 +22,9 @@ from hermes_core import clipboard
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
 from hermes_tui.commands import TuiCommands
-from hermes_tui.completer import Completer
-from hermes_tui.completion_menu import CompletionMenu
+from hermes_tui.completer import Completer, CompletionMenu
 from hermes_tui.dialogs import KeysDialog, QuestionDialog
-from hermes_tui.event_queue import MERGE_SECONDS, EventQueue, is_merged
-from hermes_tui.event_view import EventView
+from hermes_tui.event_view import MERGE_SECONDS, EventQueue, EventView, is_merged
 from hermes_tui.external_editor import edit_text
 from hermes_tui.messages import NoticeLine
 from hermes_tui.notifications import DEFAULT_SETTINGS, TurnNotifier

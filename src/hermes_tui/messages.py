@@ -20,30 +20,58 @@ from textual.widgets._markdown import (
 
 from hermes_agent.answer_problems import END_MARKS
 from hermes_agent.context.window import SUMMARIZED_NOTICE
+from hermes_agent.tools.patch import unified_diff
 from hermes_conversation import agent_factory, attachments
 from hermes_conversation.tool_results import ToolReport, report_of
 from hermes_core import human_format
-from hermes_core.json_values import object_in
+from hermes_core.json_values import object_in, text_in
 from hermes_core.terminal_text import clean, fit, one_line
-from hermes_tui.written_files import stored_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from markdown_it.token import Token
     from textual import events
+    from textual.app import ComposeResult
+    from textual.css.types import TextAlign
     from textual.timer import Timer
-    from textual.widget import Widget
-    from textual.widgets.markdown import MarkdownStream
+    from textual.widget import AwaitMount, Widget
+    from textual.widgets.markdown import MarkdownBlock, MarkdownStream
 
     from hermes_core.json_values import JsonObject
     from tui_gateway.protocol import DisplayedMessage
 
     Piece = str | tuple[str, str]
-    from markdown_it.token import Token
-    from textual.app import ComposeResult
-    from textual.css.types import TextAlign
-    from textual.widget import AwaitMount
-    from textual.widgets.markdown import MarkdownBlock
+
+
+WRITE_TOOL: Final = "write_file"
+MAX_CHARACTERS: Final = 100_000  # comparing more takes long
+
+
+def written_change(name: str, arguments: str, before: str | None) -> str:
+    """The diff from the text that a call replaces, None for a new file; empty for other calls."""
+    if name != WRITE_TOOL:
+        return ""
+    try:
+        fields = json.loads(arguments)
+    except ValueError:
+        return ""
+    content = text_in(fields, "content") if isinstance(fields, dict) else ""
+    if len(content) + len(before or "") > MAX_CHARACTERS:
+        return ""
+    return unified_diff(before or "", content, "file")
+
+
+def stored_change(name: str, arguments: str, result: str) -> str:
+    """The diff of a stored call that created a file; what another one replaced is not stored."""
+    if name != WRITE_TOOL:
+        return ""
+    try:
+        fields = json.loads(result)
+    except ValueError:
+        return ""
+    is_new = isinstance(fields, dict) and fields.get("new") is True
+    return written_change(name, arguments, None) if is_new else ""
 
 
 # Markdown with what Textual leaves out: the alignment of table columns, and task lists.

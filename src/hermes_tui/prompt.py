@@ -20,8 +20,7 @@ from hermes_tui.vim.motions import clamp, line_number, line_start
 if TYPE_CHECKING:
     from textual import events
 
-    from hermes_tui.completer import Completer
-    from hermes_tui.completion_menu import CompletionMenu
+    from hermes_tui.completer import Completer, CompletionMenu
     from hermes_tui.vim.keys import TextEdit
 
 MAX_INLINE_LINES: Final = 8

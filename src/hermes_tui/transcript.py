@@ -16,8 +16,8 @@ from hermes_tui.messages import (
     UserMessage,
     entry_of,
     widget_of,
+    written_change,
 )
-from hermes_tui.written_files import written_change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import __version__, background_process, paths
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import HermesError
 from hermes_core.instance_record import DAEMON, InstanceRecord
 from hermes_core.isolate import attempt

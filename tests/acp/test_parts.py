@@ -10,7 +10,7 @@ import pytest
 
 from hermes_acp.daemon_link import SessionEvents
 from hermes_acp.server import require_pipes
-from hermes_acp.shown_calls import ShownCalls
+from hermes_acp.tool_calls import ShownCalls
 from hermes_agent.mcp.config import McpServerConfig
 from hermes_agent.mcp.given_servers import parse_given_servers, with_given
 from hermes_cli.commands.chat import acp as command

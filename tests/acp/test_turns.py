@@ -15,7 +15,7 @@ from acp.schema import (
     McpServerStdio,
 )
 
-from hermes_acp.prompt_turn import PromptTurn
+from hermes_acp.editor_session import PromptTurn
 from hermes_agent import events
 from hermes_agent.answer_problems import AnswerProblem
 from hermes_agent.messages import Usage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_agent.context.carried_facts import SUMMARY_HEADING
-from hermes_agent.context.compaction import CompactionResult, is_due, split
+from hermes_agent.context.compaction import SUMMARY_HEADING, CompactionResult, is_due, split
 from hermes_agent.events import Failed, FailureKind, Notice, TurnFinished
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.scripted import ModelScript, ScriptStep

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.conftest import of_kind
-from hermes_agent.context.carried_facts import SUMMARY_HEADING
+from hermes_agent.context.compaction import SUMMARY_HEADING
 from hermes_agent.context.window import (
     SHORTENED_NOTICE,
     SUMMARIZED_NOTICE,

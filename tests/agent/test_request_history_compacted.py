@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.context.carried_facts import SUMMARY_HEADING
-from hermes_agent.context.compaction import CompactionResult
+from hermes_agent.context.compaction import SUMMARY_HEADING, CompactionResult
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from support.rendered_history import (
     Messages,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
-from hermes_core.instance_lock import hold_lock
+from hermes_core.instance_record import hold_lock
 from hermes_import.follower_status import FollowerStatus, lock_path
 from support.claude_files import ClaudeFile
 

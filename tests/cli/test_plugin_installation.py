@@ -12,7 +12,7 @@ import pytest
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_plugin_host.installation.sources import PluginSource
+from hermes_plugin_host.installation.installer import PluginSource
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:

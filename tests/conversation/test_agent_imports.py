@@ -11,7 +11,7 @@ import pytest
 from hermes_conversation import agent_imports
 from hermes_conversation.agent_imports import BackgroundFollower
 from hermes_core.config.file import ConfigFile
-from hermes_core.instance_lock import hold_lock
+from hermes_core.instance_record import hold_lock
 from hermes_import.follower import Follower
 from hermes_import.follower_status import LOCK_NAME, read_status
 from hermes_state import SessionDB

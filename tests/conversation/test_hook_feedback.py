@@ -11,9 +11,8 @@ import pytest
 from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.metrics.facts import ROLE_FIELD, USER_ROLE
 from hermes_acp.editor_session import replay
-from hermes_acp.shown_calls import ShownCalls
-from hermes_agent.context.carried_facts import user_messages
-from hermes_agent.context.compaction import split
+from hermes_acp.tool_calls import ShownCalls
+from hermes_agent.context.compaction import split, user_messages
 from hermes_agent.memory.review import turns_in
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer

@@ -20,8 +20,8 @@ from hermes_dashboard.auth.access import (
     MAX_TOTAL_FAILURES,
     WINDOW_SECONDS,
     LoginRateLimit,
+    TrustedProxies,
 )
-from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS, LINK_SECONDS, Cookies, Links
 from support.daemons import stopping_daemon

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from gateway.inbound.running_turns import RunningTurns
+from gateway.inbound.turn_runner import RunningTurns
 from gateway.platforms.api_server.adapter import ApiAdapter, make
 from gateway.platforms.registry import PlatformRegistry
 from gateway.platforms.webhook.adapter import WebhookAdapter

@@ -19,7 +19,7 @@ from hermes_conversation.scheduled_jobs import (
 from hermes_core.clock import ManualClock
 from hermes_core.config.file import ConfigFile
 from hermes_core.roles import Role
-from hermes_core.schedules.local_times import local_time
+from hermes_core.schedules.rules import local_time
 from hermes_state import SessionDB
 from hermes_state.schedules.rows import RunUsage
 from support.chat import LocalChatClient

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from gateway.platforms.base import OutgoingMessage
 from gateway.platforms.email.addresses import parse_sender
-from gateway.platforms.email.authentication import refusal
 from gateway.platforms.email.bodies import unflow, without_quotations, without_signature
-from gateway.platforms.email.messages import ParsedMail, parse_body, parse_headers
-from gateway.platforms.email.replies import create_mail
+from gateway.platforms.email.messages import ParsedMail, parse_body, parse_headers, refusal
 from gateway.platforms.email.settings import EmailSettings, MailServer
+from gateway.platforms.email.smtp import create_mail
 from gateway.platforms.email.threads import MailThreads, ThreadRecord, place_hash, reply_id
 from hermes_core.html_text import html_to_text
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from gateway.platforms.matrix.adapter import make
-from gateway.platforms.matrix.encryption.record_names import OWNER
+from gateway.platforms.matrix.encryption.record_types import OWNER
 from gateway.process.config_loader import Secrets
 from gateway.process.runner import AdapterMemory
 from hermes_core.errors import PlatformRefusedError

@@ -12,10 +12,10 @@ import pytest
 from gateway import status
 from gateway.config import GatewayConfig
 from gateway.inbound import inbox_workers
-from gateway.inbound.running_turns import RunningTurns, TurnTimes
+from gateway.inbound.turn_runner import RunningTurns, TurnTimes
 from gateway.platforms.quarantine import MAX_TRIES, UpdateFailedError, UpdateGuard
 from gateway.process.live_facts import find_problems
-from gateway.process.outage_notices import LOST_SECONDS, OutageNotices
+from gateway.process.service import LOST_SECONDS, OutageNotices
 from gateway.supervision import Supervisor
 from hermes_agent.events import TextDelta, ToolStarted
 from hermes_agent.messages import ToolCall

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.config import Platform
-from gateway.inbound.usage_limits import UsageLimits
+from gateway.inbound.budgets import UsageLimits
 from gateway.routing.sources import SessionSource
 
 ADA = SessionSource(Platform.TELEGRAM, "c1", user_id="ada")

@@ -16,9 +16,8 @@ from hermes_core.atomic_files import write_atomically
 from hermes_core.paths import hermes_home
 from hermes_dashboard import server as dashboard_server
 from hermes_dashboard.app import create_app
-from hermes_dashboard.auth.access import Access
+from hermes_dashboard.auth.access import Access, TrustedProxies
 from hermes_dashboard.auth.allowed_origins import allowed_origins
-from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.context import (
     DashboardContext,
     GatewayChat,

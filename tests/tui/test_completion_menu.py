@@ -8,7 +8,7 @@ from textual import events
 
 from hermes_conversation import slash_commands
 from hermes_conversation.slash_commands import Surface
-from hermes_tui.completion_menu import MAX_ROWS, CompletionMenu
+from hermes_tui.completer import MAX_ROWS, CompletionMenu
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, notice_texts, submit_and_wait, wait_for
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.events import Key
 
-from hermes_tui.event_queue import EventQueue
+from hermes_tui.event_view import EventQueue
 from hermes_tui.messages import AgentMessage, ToolRow
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, agent_texts, submit_and_wait, user_texts, wait_for

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import logging
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.access_control import TRUSTED_PLATFORMS
@@ -15,7 +16,10 @@ from gateway.inbound.prompt_format import format_message, quote_text
 from gateway.platforms.base import MessageEvent, Reacts
 from gateway.platforms.names import Platform
 from hermes_conversation import pending_input
+from hermes_conversation.agent_factory import notify_plugins
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import HermesError
+from hermes_core.hooks import GuardFailure
 from hermes_core.isolate import attempt, attempt_async
 from hermes_core.log_file import log_fields
 from hermes_core.roles import Role
@@ -35,6 +39,52 @@ if TYPE_CHECKING:
     from hermes_conversation.pending_input import BusyMode
     from hermes_state.delivery.rows import IncomingMessage, ReceivedMessage
     from hermes_state.store import SessionDB
+
+FAILED: Final = "failed"
+ACTIONS: Final = frozenset({"skip", "rewrite", "allow"})
+
+
+async def filter_message(
+    event: MessageEvent, gateway: object, routes: SessionRoutes
+) -> MessageEvent | None:
+    """The message as plugins leave it; None if one has dropped it."""
+    if event.is_deletion or event.internal or not is_set("plugins.enabled"):
+        return event
+    return await asyncio.to_thread(decide, event, gateway, routes)
+
+
+def decide(event: MessageEvent, gateway: object, routes: SessionRoutes) -> MessageEvent | None:
+    """The message as plugins leave it, undecided if one fails; None if one has dropped it."""
+    from hermes_compat.session_store import SessionStore  # noqa: PLC0415 - plugins know its names
+
+    event = dataclasses.replace(event, undecided="")
+    store = SessionStore.of(routes)
+    answers = notify_plugins(
+        "pre_gateway_dispatch", event=event, gateway=gateway, session_store=store
+    )
+    decision = next((answer for answer in answers if _action(answer)), None)
+    if isinstance(decision, GuardFailure):
+        log.warning("message %s is undecided: %s", event.message_id, decision)
+        return dataclasses.replace(event, undecided=str(decision))
+    if decision is None or _action(decision) == "allow":
+        return event
+    if _action(decision) == "skip":
+        reason = decision.get("reason") or "no reason given"
+        log.info("message %s dropped by a plugin: %s", event.message_id, reason)
+        return None
+    text = decision.get("text")
+    if not isinstance(text, str):
+        log.warning("plugin returned a rewrite without text: message left unchanged")
+        return event
+    return dataclasses.replace(event, text=text)
+
+
+def _action(answer: Any) -> str:
+    if isinstance(answer, GuardFailure):
+        return FAILED
+    action = answer.get("action") if isinstance(answer, dict) else None
+    return str(action) if action in ACTIONS else ""
+
 
 log = logging.getLogger(__name__)
 

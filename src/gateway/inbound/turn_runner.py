@@ -6,7 +6,9 @@ a crash, its stored turn is found by this uid and continued, or its finished rep
 
 from __future__ import annotations
 
+import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,7 +20,9 @@ from gateway.platforms.names import Platform
 from hermes_agent import events
 from hermes_agent.answer_problems import find_problem, with_notice
 from hermes_agent.conversation_store import UNFINISHED
-from hermes_agent.events import FailureKind
+from hermes_agent.events import FailureKind, ToolFinished, ToolStarted
+from hermes_agent.toolbox import STOP_SECONDS
+from hermes_agent.turn_deadline import LONGEST_TOOL_SECONDS, MAX_CHECK_SECONDS
 from hermes_core.errors import HermesError, LeaseTakenError, NoModelError, StoreError
 from hermes_core.roles import Right, may
 from hermes_state.files import media_of
@@ -26,9 +30,8 @@ from hermes_state.files import media_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gateway.inbound.budgets import Budgets
+    from gateway.inbound.budgets import Budgets, UsageLimits
     from gateway.inbound.questions import ChatQuestions
-    from gateway.inbound.usage_limits import UsageLimits
     from gateway.outbound.live_reply import LiveReplies, ReplyBuffer
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
@@ -46,9 +49,74 @@ if TYPE_CHECKING:
     from hermes_state.messages.rows import MessageRow
     from hermes_state.store import SessionDB
 
-    # Gets the reply and the ID of the message that shows it; returns the change that delivers it,
-    # which is stored with the answer.
     Deliver = Callable[["TurnReply", str | None], Callable[[Tx], object]]
+
+
+class TurnTimes(NamedTuple):
+    """How long the running turns take."""
+
+    running: int = 0
+    oldest_seconds: float = 0.0  # since the start of the longest
+    silent_seconds: float = 0.0  # the longest time without progress
+    hung: int = 0  # turns without progress beyond their deadline
+
+
+@dataclass(slots=True)
+class _Turn:
+    started_at: float
+    progress_at: float
+    running_tools: int = 0
+
+
+class RunningTurns:
+    """The running turns by inbox ID; used by several threads."""
+
+    def __init__(self, idle_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._idle_seconds = idle_seconds  # 0 if turns have no deadline
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._turns: dict[int, _Turn] = {}
+
+    def start(self, inbox_id: int) -> None:
+        """Note the start of a turn."""
+        with self._lock:
+            self._turns[inbox_id] = _Turn(self._clock(), self._clock())
+
+    def progress(self, inbox_id: int, event: Event) -> None:
+        """Note progress; called by the turn's own thread."""
+        turn = self._turns.get(inbox_id)
+        if turn is not None:
+            turn.progress_at = self._clock()
+            turn.running_tools += isinstance(event, ToolStarted)
+            turn.running_tools -= isinstance(event, ToolFinished)
+
+    def end(self, inbox_id: int) -> None:
+        """Note the end of a turn."""
+        with self._lock:
+            self._turns.pop(inbox_id, None)
+
+    def times(self) -> TurnTimes:
+        """How long the turns take now."""
+        now = self._clock()
+        with self._lock:
+            turns = list(self._turns.values())
+            hung = sum(self._is_hung(turn, now) for turn in turns)
+        if not turns:
+            return TurnTimes()
+        return TurnTimes(
+            len(turns),
+            now - min(turn.started_at for turn in turns),
+            max(now - turn.progress_at for turn in turns),
+            hung,
+        )
+
+    def _is_hung(self, turn: _Turn, now: float) -> bool:
+        """Whether a turn should have been ended by its deadline."""
+        limit = self._idle_seconds + MAX_CHECK_SECONDS + STOP_SECONDS
+        if turn.running_tools:
+            limit += LONGEST_TOOL_SECONDS
+        return self._idle_seconds > 0 and now - turn.progress_at > limit
+
 
 LEASE_RETRY_SECONDS: Final = 1.0
 # Kinds of failures besides those of a provider.

@@ -15,10 +15,26 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from starlette.responses import JSONResponse
 
-from gateway.mcp_server import models  # noqa: TC001 - the library reads annotations
-from gateway.mcp_server.callers import OWNER, McpCaller, find_caller
-from gateway.mcp_server.models import EventPage, MessageNews, QuestionNews
-from gateway.mcp_server.tools import McpTools, bounded, described
+from gateway.mcp_server.tools import (  # the library reads annotations
+    OWNER,
+    AttachmentItem,
+    ChannelItem,
+    ConversationFacts,
+    ConversationItem,
+    ConversationMessages,
+    EventPage,
+    GivenAnswer,
+    MatchingMessage,
+    McpCaller,
+    McpTools,
+    MessageNews,
+    QuestionItem,
+    QuestionNews,
+    SentMessage,
+    bounded,
+    described,
+    find_caller,
+)
 from hermes_core import __version__, uvicorn_server
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.roles import Right, may
@@ -29,7 +45,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from gateway.mcp_server.callers import McpCaller
     from hermes_state.store import SessionDB
 
 
@@ -155,7 +170,7 @@ class ServedTools:
 
     async def conversations_list(
         self, context: Context[Any], limit: int = 20, offset: int = 0, source: str = ""
-    ) -> list[models.ConversationItem]:
+    ) -> list[ConversationItem]:
         """List conversations, most recently used first. source: cli, tui, telegram, …"""
         return await self._run(
             context, lambda c: self._tools.conversations_list(c, limit, offset, source)
@@ -163,19 +178,17 @@ class ServedTools:
 
     async def conversations_search(
         self, context: Context[Any], query: str, limit: int = 20
-    ) -> list[models.MatchingMessage]:
+    ) -> list[MatchingMessage]:
         """Search messages: words, "phrases", prefix*, one OR two, -not. Newest first."""
         return await self._run(context, lambda c: self._tools.conversations_search(c, query, limit))
 
-    async def conversation_get(
-        self, context: Context[Any], conversation: str
-    ) -> models.ConversationFacts:
+    async def conversation_get(self, context: Context[Any], conversation: str) -> ConversationFacts:
         """Describe a conversation, given by ID, title or `last`."""
         return await self._run(context, lambda c: self._tools.conversation_get(c, conversation))
 
     async def messages_read(
         self, context: Context[Any], conversation: str, after: int = 0, limit: int = 50
-    ) -> models.ConversationMessages:
+    ) -> ConversationMessages:
         """Read a conversation by ID, title or `last`; after: return only messages after this ID."""
         return await self._run(
             context, lambda c: self._tools.messages_read(c, conversation, after, limit)
@@ -183,37 +196,37 @@ class ServedTools:
 
     async def attachments_fetch(
         self, context: Context[Any], conversation: str, message: int
-    ) -> list[models.AttachmentItem]:
+    ) -> list[AttachmentItem]:
         """Fetch the pictures of a message as `data:` URLs; null if missing or above 10 MB."""
         return await self._run(
             context, lambda c: self._tools.attachments_fetch(c, conversation, message)
         )
 
-    async def channels_list(self, context: Context[Any]) -> list[models.ChannelItem]:
+    async def channels_list(self, context: Context[Any]) -> list[ChannelItem]:
         """List the known chats, most recently used first."""
         return await self._run(context, self._tools.channels_list)
 
     async def events_poll(
         self, context: Context[Any], cursor: str = "", limit: int = 50
-    ) -> models.EventPage:
+    ) -> EventPage:
         """Get new messages and questions after a cursor; without one, only the current cursor."""
         caller = await self._run(context, lambda c: c)
         return await _with_tool_errors(self._events.poll(caller, cursor, limit))
 
     async def events_wait(
         self, context: Context[Any], cursor: str = "", timeout_seconds: float = 30, limit: int = 50
-    ) -> models.EventPage:
+    ) -> EventPage:
         """Wait for new messages and questions after a cursor, at most 60 seconds."""
         caller = await self._run(context, lambda c: c)
         return await _with_tool_errors(self._events.wait(caller, cursor, timeout_seconds, limit))
 
     async def messages_send(
         self, context: Context[Any], channel: str, text: str, key: str = ""
-    ) -> models.SentMessage:
+    ) -> SentMessage:
         """Send a text to a chat, given by address or name. key: idempotency key, sent only once."""
         return await self._run(context, lambda c: self._tools.messages_send(c, channel, text, key))
 
-    async def permissions_list_open(self, context: Context[Any]) -> list[models.QuestionItem]:
+    async def permissions_list_open(self, context: Context[Any]) -> list[QuestionItem]:
         """List the questions of running turns that wait for an answer."""
         return await self._run(context, self._tools.permissions_list_open)
 
@@ -223,7 +236,7 @@ class ServedTools:
         question: str,
         decision: str,
         reason: str = "",
-    ) -> models.GivenAnswer:
+    ) -> GivenAnswer:
         """Answer a question. decision: once, session, always or deny; or the text of an answer."""
         return await self._run(
             context, lambda c: self._tools.permissions_respond(c, question, decision, reason)

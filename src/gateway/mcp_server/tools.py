@@ -2,35 +2,207 @@
 
 from __future__ import annotations
 
+import hmac
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from gateway.mcp_server.models import (
-    AttachmentItem,
-    ChannelItem,
-    ConversationFacts,
-    ConversationItem,
-    ConversationMessages,
-    GivenAnswer,
-    MatchingMessage,
-    MessageItem,
-    QuestionItem,
-    SentMessage,
-)
+from pydantic import BaseModel
+
 from gateway.outbound import direct_send
-from gateway.platforms.names import Platform
+from gateway.platforms.names import API_KEY_USER, Platform
 from gateway.process.config_loader import config_of_home
-from hermes_core.errors import UsageError
+from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.media_store import is_reference, url_of
 from hermes_core.messages import plain_text
-from hermes_core.roles import Right
+from hermes_core.roles import Right, Role, may, parse_role
 from hermes_state.files import media_of
 
 if TYPE_CHECKING:
-    from gateway.mcp_server.callers import McpCaller
     from hermes_state.messages.rows import MessageRow
-    from hermes_state.sessions.records import ListedSession
+    from hermes_state.sessions.records import ListedSession, SessionRow
     from hermes_state.store import SessionDB
+
+
+class ConversationItem(BaseModel):
+    """A conversation in a list."""
+
+    id: str
+    title: str | None
+    preview: str
+    source: str
+    model: str | None
+    message_count: int
+    started_at: float
+    last_active: float
+    ended_at: float | None
+    end_reason: str | None
+
+
+class ConversationFacts(BaseModel):
+    """One conversation."""
+
+    id: str
+    title: str | None
+    source: str
+    chat: str | None
+    model: str | None
+    message_count: int
+    started_at: float
+    ended_at: float | None
+    end_reason: str | None
+    parent: str | None
+
+
+class MatchingMessage(BaseModel):
+    """A message that a search has found."""
+
+    conversation: str
+    message: int
+    role: str
+    at: float
+    text: str
+
+
+class MessageItem(BaseModel):
+    """A message; `attachments` is the number of its files."""
+
+    message: int
+    role: str
+    at: float
+    text: str
+    tool: str | None
+    attachments: int
+
+
+class ConversationMessages(BaseModel):
+    """Messages of a conversation; `next` is the last ID if there may be more."""
+
+    conversation: str
+    title: str | None
+    messages: list[MessageItem]
+    next: int | None
+
+
+class AttachmentItem(BaseModel):
+    """A stored file; `data` is a `data:` URL, or null if the file is missing or too large."""
+
+    attachment: str
+    bytes: int
+    data: str | None
+
+
+class ChannelItem(BaseModel):
+    """A chat that messages can be sent to."""
+
+    channel: str
+    name: str
+    kind: str
+    conversation: str | None
+    used: float | None
+
+
+class SentMessage(BaseModel):
+    """A text that waits in the outbox."""
+
+    channel: str
+    outbox_ids: list[int]
+
+
+class QuestionItem(BaseModel):
+    """A question of a running turn."""
+
+    question: str
+    kind: str
+    conversation: str
+    text: str
+    choices: list[str]
+    asked_at: float
+
+
+class GivenAnswer(BaseModel):
+    """The answer to a question."""
+
+    question: str
+    answer: str
+
+
+class MessageNews(MessageItem):
+    """A new message."""
+
+    kind: Literal["message"] = "message"
+    conversation: str
+
+
+class QuestionNews(BaseModel):
+    """A new question."""
+
+    kind: Literal["question"] = "question"
+    question: str
+    conversation: str
+    text: str
+
+
+class EventPage(BaseModel):
+    """Events, and the cursor for the next ones."""
+
+    events: list[MessageNews | QuestionNews]
+    cursor: str
+
+
+MIN_OWNER_KEY_CHARS: Final = 16
+
+
+class McpCaller(NamedTuple):
+    """The role of a caller; others than the owner see only conversations of their own key."""
+
+    role: Role
+    chat_prefix: str = ""
+
+    def require(self, right: Right, what: str) -> None:
+        """UsageError if the caller does not have a right."""
+        if not may(self.role, right):
+            raise UsageError(f"{what} is not available to a key with the role {self.role}.")
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the caller may read all conversations."""
+        return may(self.role, Right.ALL_HISTORY)
+
+    def may_see(self, row: SessionRow | None) -> bool:
+        """Whether the caller may read a conversation."""
+        if row is None or self.sees_all:
+            return row is not None
+        is_own = row.source == Platform.API_SERVER.value and bool(self.chat_prefix)
+        has_right = may(self.role, Right.CHAT_HISTORY)
+        return has_right and is_own and (row.chat_id or "").startswith(self.chat_prefix)
+
+    def require_session(self, db: SessionDB, text: str) -> SessionRow:
+        """The conversation with an ID, title or prefix; one of others does not exist."""
+        row = db.sessions.find(db.lookup.resolve(text)) if self.sees_all else db.sessions.find(text)
+        if row is None or not self.may_see(row):
+            raise SessionNotFoundError(f"no conversation matches {text!r}")
+        return row
+
+
+OWNER: Final = McpCaller(Role.OWNER)
+
+
+def find_caller(db: SessionDB, authorization: str, owner_key: str) -> McpCaller | None:
+    """The caller of an `Authorization` header; None if it has no valid token."""
+    scheme, _, token = authorization.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        return None
+    is_long = len(owner_key) >= MIN_OWNER_KEY_CHARS
+    if is_long and hmac.compare_digest(token.encode(), owner_key.encode()):
+        return OWNER
+    found = db.people.find_api_key(token)
+    if found is None:
+        return None
+    role = parse_role(found.role) or Role.GUEST
+    prefix = "" if role is Role.OWNER else f"{API_KEY_USER.format(name=found.name)}/"
+    return McpCaller(role, prefix)
+
 
 MAX_RESULTS: Final = 200
 MAX_TEXT_CHARS: Final = 20_000

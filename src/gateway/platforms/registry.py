@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import hermes_plugin_host
 from gateway.platforms.names import Platform
 from hermes_compat.plugins.platform import OriginalPlatform
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import PlatformRefusedError, UsageError
 from hermes_core.package_installer import Library
 

@@ -18,7 +18,7 @@ from hermes_core.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.inbound.running_turns import RunningTurns
+    from gateway.inbound.turn_runner import RunningTurns
     from gateway.process.connections import Connections
     from gateway.status import RuntimeFacts, TaskFacts, TurnFacts
     from gateway.supervision import Supervisor, TaskRecord

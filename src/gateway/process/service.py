@@ -10,30 +10,27 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from gateway import status
-from gateway.inbound import inbox_codec, plugin_filter
+from gateway.inbound import inbox_codec, receiver
 from gateway.inbound.access_control import AccessControl
-from gateway.inbound.budgets import Budgets
+from gateway.inbound.budgets import Budgets, UsageLimits
 from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands, RestartRequest
 from gateway.inbound.inbox_workers import MAX_CONCURRENT_TURNS, InboxWorkers
 from gateway.inbound.message_handler import MessageHandler
 from gateway.inbound.questions import ChatQuestions
 from gateway.inbound.receiver import MessageReceiver
-from gateway.inbound.running_turns import RunningTurns
-from gateway.inbound.turn_runner import TurnRunner
-from gateway.inbound.usage_limits import UsageLimits
+from gateway.inbound.turn_runner import RunningTurns, TurnRunner
+from gateway.outbound import direct_send
 from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
-from gateway.process.connections import Connections
+from gateway.process.connections import Connections, PlatformLeases
 from gateway.process.health import GatewayMetrics
-from gateway.process.live_facts import LiveFacts
+from gateway.process.live_facts import WORKING_STATES, LiveFacts
 from gateway.process.nodes import (
     answer_commands_of_missing,
     is_answered_anywhere,
     is_bound_to_node,
     owners_workspace,
 )
-from gateway.process.outage_notices import OutageNotices
-from gateway.process.platform_leases import PlatformLeases
 from gateway.routing.chats import Chats
 from gateway.routing.conversation_cache import ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
@@ -44,25 +41,97 @@ from gateway.supervision import Supervisor
 from hermes_conversation import boundary_delivery, transcription
 from hermes_conversation.agent_imports import BackgroundFollower
 from hermes_core.config.file import ConfigFile
+from hermes_core.errors import UsageError
 from hermes_core.isolate import Step, attempt, run_all
 from hermes_core.media_limits import MediaLimits, MediaPruning
 from hermes_core.paths import hermes_home
 from hermes_state.delivery.inbox import INBOX_TOPIC
+from hermes_state.engine.process_identity import node_name
 from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gateway.config import GatewayConfig
     from gateway.platforms.base import Adapter, MessageEvent
     from gateway.routing.session_routes import SessionRoutes
+    from gateway.status import RuntimePlatform
     from hermes_conversation.pending_input import BusyMode
     from hermes_core.clock import Clock
     from hermes_core.config.file import Settings
     from hermes_plugin_host.delivery import Delivery
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.store import SessionDB
+
+LOST_SECONDS: Final = 60.0  # a platform that is back sooner is not mentioned
+LOST_NOTICE: Final = "Hermes: {platform} is not connected: {reason}"
+BACK_NOTICE: Final = "Hermes: {platform} is connected again, after {minutes} min."
+
+
+class OutageNotices:
+    """Compares the states of the platforms; sends through the outbox.
+
+    A notice to the lost platform itself arrives when that is back. Announced outages are stored:
+    the gateway may be restarted before they end.
+    """
+
+    def __init__(
+        self,
+        db: SessionDB,
+        config: GatewayConfig,
+        targets: Sequence[str],
+        clock: Callable[[], float] = time.time,  # of the wall: a loss may be older than the process
+    ) -> None:
+        self._db = db
+        self._config = config
+        self._targets = targets  # `platform:chat`, a home channel or the name of a chat
+        self._clock = clock
+        self._lost_since: dict[str, float] = {}
+        self._key = f"gateway_outages:{node_name()}"
+        stored = db.meta.get_meta(self._key) if targets else None
+        self._announced: dict[str, float] = json.loads(stored or "{}")  # times of the losses
+
+    def update(self, states: Mapping[str, RuntimePlatform]) -> None:
+        """Send what has changed."""
+        now = self._clock()
+        for platform, state in states.items():
+            if state.get("state") in WORKING_STATES:
+                self._lost_since.pop(platform, None)
+                self._announce_return(platform)
+                continue
+            lost_at = self._lost_since.setdefault(platform, now)
+            if now - lost_at >= LOST_SECONDS and platform not in self._announced:
+                reason = state.get("error_message") or state.get("state")
+                self._send(LOST_NOTICE.format(platform=platform, reason=reason))
+                self._announced[platform] = lost_at
+                self._store()
+
+    def _announce_return(self, platform: str) -> None:
+        lost_at = self._announced.pop(platform, None)
+        if lost_at is not None:
+            minutes = max(1, round((self._clock() - lost_at) / 60))
+            self._send(BACK_NOTICE.format(platform=platform, minutes=minutes))
+            self._store()
+
+    def _store(self) -> None:
+        if self._targets:
+            self._db.meta.set_meta(self._key, json.dumps(self._announced))
+
+    def _send(self, text: str) -> None:
+        for name in self._targets:
+            try:
+                channel = direct_send.find_channel(self._db, self._config, name)
+            except UsageError as error:
+                log.warning("gateway.notify: %s", error)
+                continue
+            self._db.outbox.add(
+                f"notice:{self._db.ids.new()}",
+                platform=channel.platform,
+                target=channel.target(),
+                payload={"text": text},
+            )
+
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +263,7 @@ class GatewayService:
             self.connections.max_text_chars,
             attempts,
             self._budgets,
-            functools.partial(plugin_filter.decide, gateway=self, routes=self._routes),
+            functools.partial(receiver.decide, gateway=self, routes=self._routes),
         )
         self.inbox_workers = InboxWorkers(
             db,
@@ -218,7 +287,7 @@ class GatewayService:
         )
 
     async def _receive(self, account: str, event: MessageEvent) -> None:
-        kept = await plugin_filter.filter_message(event, self, self._routes)
+        kept = await receiver.filter_message(event, self, self._routes)
         if kept is not None:
             await self.receiver.receive(account, kept)
         if event.source is not None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.routing import entry_rows, routes_file
+from gateway.routing import entries, routes_file
 from gateway.routing.entries import SessionEntry, expiry_reason, local_now, user_zone
 from gateway.routing.sources import place_of
 from hermes_core.errors import SessionNotFoundError
@@ -62,7 +62,7 @@ class SessionRoutes:
                 return
             routes = self._db.routes.all()
             self._entries = {
-                item.session_key: item for item in map(entry_rows.to_entry, routes) if item
+                item.session_key: item for item in map(entries.to_entry, routes) if item
             }
             self._import()
             self._loaded = True
@@ -80,9 +80,9 @@ class SessionRoutes:
         for entry in (*self._in_file(), *in_store):
             if entry.session_key in self._entries:
                 continue
-            entry.place = entry.place or entry_rows.place_of(entry)
+            entry.place = entry.place or entries.place_of(entry)
             self._entries[entry.session_key] = entry
-            db.routes.add(entry_rows.to_route(entry))
+            db.routes.add(entries.to_route(entry))
         db.meta.set_meta(name, datetime.now().astimezone().isoformat())
 
     @property
@@ -104,7 +104,7 @@ class SessionRoutes:
         is_same = known is not None and known.session_id == route.session_id
         if known is not None and is_same and known.updated_at.timestamp() >= route.updated_at:
             return known
-        entry = entry_rows.to_entry(route)
+        entry = entries.to_entry(route)
         if entry is not None:
             self._entries[session_key] = entry
         return entry
@@ -214,8 +214,8 @@ class SessionRoutes:
         entry.expiry_finalized = False
         self._is_export_due = True
         source = entry.platform.value if entry.platform else "unknown"
-        facts = entry_rows.row_fields(entry)
-        return self._db.routes.reopen(entry_rows.to_route(entry), source, facts)
+        facts = entries.row_fields(entry)
+        return self._db.routes.reopen(entries.to_route(entry), source, facts)
 
     def _reset_reason(self, entry: SessionEntry) -> str:
         if entry.suspended:
@@ -226,8 +226,8 @@ class SessionRoutes:
 
     def _begin(self, key: str, source: SessionSource) -> SessionEntry:
         entry = self._new_entry(key, source, self._new_id())
-        platform, facts = source.platform.value, entry_rows.row_fields(entry)
-        self._db.routes.begin(entry_rows.to_route(entry), platform, facts)
+        platform, facts = source.platform.value, entries.row_fields(entry)
+        self._db.routes.begin(entries.to_route(entry), platform, facts)
         return self._add(entry)
 
     def _new_entry(self, key: str, source: SessionSource, session_id: str) -> SessionEntry:
@@ -312,7 +312,7 @@ class SessionRoutes:
         with self._lock:
             new_id = self._new_id() if through else session_id
             entry = self._new_entry(self._generate_session_key(source), source, new_id)
-            route, facts = entry_rows.to_route(entry), entry_rows.row_fields(entry)
+            route, facts = entries.to_route(entry), entries.row_fields(entry)
             if through:
                 self._db.routes.begin_branch(route, session_id, through, facts)
             else:
@@ -326,8 +326,8 @@ class SessionRoutes:
             entry = self._current(session_key)
             if entry is None:
                 return None
-            new = entry_rows.successor(entry, self._new_id(), local_now())
-            self._db.routes.branch(entry_rows.to_route(new), entry.session_id, title, mark)
+            new = entries.successor(entry, self._new_id(), local_now())
+            self._db.routes.branch(entries.to_route(new), entry.session_id, title, mark)
             return self._add(new)
 
     def _point_at(
@@ -339,13 +339,13 @@ class SessionRoutes:
         *,
         ends_old: bool = True,
     ) -> SessionEntry:
-        new = entry_rows.successor(old, session_id, local_now())
+        new = entries.successor(old, session_id, local_now())
         self._db.routes.move(
-            entry_rows.to_route(new),
+            entries.to_route(new),
             old.session_id,
             reason,
             old.platform.value if old.platform else "unknown",
-            entry_rows.row_fields(new),
+            entries.row_fields(new),
             mark,
             ends_old=ends_old,
         )
@@ -376,12 +376,12 @@ class SessionRoutes:
     def _put(self, entry: SessionEntry) -> None:
         """Store one entry."""
         self._is_export_due = True
-        self._db.routes.put(entry_rows.to_route(entry))
+        self._db.routes.put(entries.to_route(entry))
 
     def _put_soon(self, entry: SessionEntry) -> None:
         """Store one entry with the next commit."""
         self._is_export_due = True
-        self._db.routes.put_soon(entry_rows.to_route(entry))
+        self._db.routes.put_soon(entries.to_route(entry))
 
     # Expiry
 
@@ -440,7 +440,7 @@ class SessionRoutes:
             for entry in stale:
                 del self._entries[entry.session_key]
             if stale:
-                self._db.routes.drop(map(entry_rows.to_route, stale))
+                self._db.routes.drop(map(entries.to_route, stale))
                 self._save()
         return len(stale)
 

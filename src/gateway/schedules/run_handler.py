@@ -10,18 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.budgets import JOBS_WAIT, UserKey, usage_of
 from gateway.outbound import direct_send
 from gateway.outbound.chunks import split_text
 from gateway.routing.sources import SessionSource
-from gateway.schedules import notices
 from hermes_agent import events
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
+from hermes_conversation.scheduled_jobs import local_text, zone_named
 from hermes_core.errors import HermesError, SessionDeletedError, StoreError, UsageError
 from hermes_core.isolate import attempt
 from hermes_core.log_file import log_fields
@@ -45,6 +45,62 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
     from hermes_state.schedules.rows import Occurrence, OccurrenceState, ScheduledJob
     from hermes_state.store import SessionDB
+
+REMINDER_TEXT: Final = "Reminder: {text}"
+LATE_REMINDER_TEXT: Final = "Reminder (due {due}): {text}"
+FAILURE_TEXT: Final = "Scheduled job {number} ({name}), due {due}, failed: {error}"
+INTERRUPTION_TEXT: Final = (
+    "Scheduled job {number} ({name}), due {due}, was interrupted: the gateway stopped during the "
+    "run. It is not repeated, because part of it may already be done. `hermes cron run {number}` "
+    "runs it again."
+)
+PAUSE_TEXT: Final = (
+    "It failed {count} times in a row and is paused. `hermes cron resume {number}` continues it."
+)
+RUN_TEXT: Final = (
+    "This is a scheduled run of job {number}, {name!r}, due {due}. No person is present: questions "
+    "and requests for approval are not answered, so do what you can without them. {delivery}"
+)
+IS_SENT: Final = "Your final reply is sent to the user."
+IS_STORED: Final = "Your final reply is stored in the history."
+SHORT_DELAY_SECONDS: Final = 600.0
+
+
+def _facts(job: ScheduledJob, occurrence: Occurrence) -> dict[str, str]:
+    return {"number": str(job.job_id), "name": job.name, "due": _due_text(job, occurrence)}
+
+
+def _due_text(job: ScheduledJob, occurrence: Occurrence) -> str:
+    return local_text(occurrence.due_at, zone_named(job.zone))
+
+
+def reminder(job: ScheduledJob, occurrence: Occurrence, now: float) -> str:
+    """The text of a reminder; a late one contains when it was due."""
+    if now - occurrence.due_at < SHORT_DELAY_SECONDS:
+        return REMINDER_TEXT.format(text=job.prompt)
+    return LATE_REMINDER_TEXT.format(text=job.prompt, due=_due_text(job, occurrence))
+
+
+def failure(job: ScheduledJob, occurrence: Occurrence, error: str) -> str:
+    """The notice of a failed run."""
+    return FAILURE_TEXT.format(**_facts(job, occurrence), error=error)
+
+
+def interruption(job: ScheduledJob, occurrence: Occurrence) -> str:
+    """The notice of an interrupted run."""
+    return INTERRUPTION_TEXT.format(**_facts(job, occurrence))
+
+
+def pause(job: ScheduledJob, failures: int) -> str:
+    """The notice that a job is paused."""
+    return PAUSE_TEXT.format(number=job.job_id, count=failures)
+
+
+def about(job: ScheduledJob, occurrence: Occurrence, *, is_sent: bool) -> str:
+    """The description of a run for the system prompt."""
+    delivery = IS_SENT if is_sent else IS_STORED
+    return RUN_TEXT.format(**_facts(job, occurrence), delivery=delivery)
+
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +161,7 @@ class ScheduledRunHandler:
             return
         run = RunRecord(row, job, occurrence, occurrence.session_id)
         if occurrence.state == "running":
-            self._end(run, "interrupted", notices.interruption(job, occurrence))
+            self._end(run, "interrupted", interruption(job, occurrence))
             self._record_usage(run)
         elif occurrence.state != "waiting":
             self._db.inbox.settle(row.inbox_id)
@@ -137,7 +193,7 @@ class ScheduledRunHandler:
         except UsageError as error:
             self._fail(run, str(error))
             return
-        text = notices.reminder(run.job, run.occurrence, self._context.clock.now())
+        text = reminder(run.job, run.occurrence, self._context.clock.now())
         self._db.engine.write(lambda tx: self._deliver(tx, run, channel, text))
         self._log(run, "done")
 
@@ -210,7 +266,7 @@ class ScheduledRunHandler:
         if last is None or last.end is events.TurnEnd.FAILED:
             self._fail(run, last.error if last else "the turn ended unexpectedly")
         elif last.end is events.TurnEnd.INTERRUPTED:
-            self._end(run, "interrupted", notices.interruption(run.job, run.occurrence))
+            self._end(run, "interrupted", interruption(run.job, run.occurrence))
         else:
             self._db.engine.write(lambda tx: self._deliver(tx, run, channel, last.reply))
 
@@ -250,13 +306,12 @@ class ScheduledRunHandler:
     def _options(
         self, run: RunRecord, source: SessionSource, channel: Channel | None, role: Role
     ) -> ConversationOptions:
-        about = notices.about(run.job, run.occurrence, is_sent=channel is not None)
         is_private = channel is None or channel.kind in PRIVATE_KINDS
         has_all = is_private and role is Role.OWNER and source.chat_type == "dm"
         person = Person(source.platform.value, source.user_id or source.chat_id)
         options = ConversationOptions(run.session_id, run.job.model, CRON, CRON, self._context.cwd)
         return options._replace(
-            about=about,
+            about=about(run.job, run.occurrence, is_sent=channel is not None),
             scope_key="" if has_all else self._context.routes.key_of(source),
             role=role,
             person=person.folder_name,
@@ -292,7 +347,7 @@ class ScheduledRunHandler:
             )
 
     def _fail(self, run: RunRecord, error: str) -> None:
-        self._end(run, "failed", notices.failure(run.job, run.occurrence, error), error)
+        self._end(run, "failed", failure(run.job, run.occurrence, error), error)
 
     def _end(
         self, run: RunRecord, state: OccurrenceState, notice: str, error: str | None = None
@@ -312,7 +367,7 @@ class ScheduledRunHandler:
             if failures >= self._context.max_failures:
                 reason = f"failed {failures} times in a row"
                 if schedules.pause(tx, run.job.job_id, reason):
-                    texts.append(notices.pause(run.job, failures))
+                    texts.append(pause(run.job, failures))
             self._send(tx, run, channel, "\n".join(texts))
 
         self._db.engine.write(end)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.checkpoints.folder_files import real_folder
 from hermes_agent.checkpoints.git_process import find_git
-from hermes_agent.checkpoints.limits import CheckpointLimits, refusal_of_folder
+from hermes_agent.checkpoints.records import CheckpointLimits, refusal_of_folder
 from hermes_agent.checkpoints.store import CheckpointStore
 from hermes_agent.permissions.file_access import FileAccess
 from hermes_core.config.file import ConfigFile

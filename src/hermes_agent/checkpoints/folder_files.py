@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.git_process import NO_INDEX
-from hermes_agent.checkpoints.limits import MEGABYTE, is_secret_name
+from hermes_agent.checkpoints.records import MEGABYTE, is_secret_name
 from hermes_core.errors import FolderTooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.checkpoints.git_process import GitProcess
-    from hermes_agent.checkpoints.limits import CheckpointLimits
+    from hermes_agent.checkpoints.records import CheckpointLimits
     from hermes_agent.permissions.file_access import FileAccess
 
 KNOWN, CHANGED, NEW = b"H", b"C", b"?"  # tags of `git ls-files`

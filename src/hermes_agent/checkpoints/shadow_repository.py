@@ -17,8 +17,7 @@ import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.git_process import GitProcess
-from hermes_agent.checkpoints.limits import DEFAULT_EXCLUDES
-from hermes_agent.checkpoints.records import Checkpoint
+from hermes_agent.checkpoints.records import DEFAULT_EXCLUDES, Checkpoint
 from hermes_core.errors import CheckpointError, FolderTooLargeError
 from hermes_core.paths import FILE_MODE, private_folder
 

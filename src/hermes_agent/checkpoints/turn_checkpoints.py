@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_agent.checkpoints.archive import NO_GIT, CheckpointArchive, checkpoints_path
-from hermes_agent.checkpoints.cleanup import CheckpointCleanup
 from hermes_agent.checkpoints.git_process import find_git
 from hermes_agent.checkpoints.records import TURN, Checkpoint
+from hermes_agent.checkpoints.store import CheckpointCleanup
 from hermes_core.errors import FolderTooLargeError
 from hermes_core.isolate import Failure, attempt
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes_agent.checkpoints.limits import CheckpointLimits
+    from hermes_agent.checkpoints.records import CheckpointLimits
     from hermes_agent.checkpoints.store import CheckpointStore, OpenCheckpoint
     from hermes_agent.tools.base import Tool, ToolContext
     from hermes_core.json_values import JsonObject

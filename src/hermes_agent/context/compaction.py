@@ -6,13 +6,13 @@ last messages in full; the rest of the history stays searchable and readable.
 
 from __future__ import annotations
 
+import json
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.answer_problems import LENGTH_REASON
-from hermes_agent.context.carried_facts import SUMMARY_HEADING, carried_facts
+from hermes_agent.context.prepared_messages import repaired
 from hermes_agent.context.profiles import profile_for
-from hermes_agent.context.repair import repaired
 from hermes_agent.context.window import (
     estimate_tokens,
     max_result_characters,
@@ -24,14 +24,84 @@ from hermes_agent.context.window import (
 )
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.messages import ModelRequest, Usage, calls_in
-from hermes_agent.providers.completion import complete
+from hermes_agent.providers.base import complete
+from hermes_agent.tools.todo import current_items, format_items
 from hermes_core.messages import is_prompt, plain_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.messages import Message, ToolSchema
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.turn_control import Cancel
+
+SUMMARY_HEADING: Final = "[Summary of the conversation so far]\n\n"
+WRITING_TOOLS: Final = frozenset({"write_file", "patch"})
+MAX_FILES: Final = 40  # the latest
+MESSAGES_SHARE: Final = 0.05  # of the window, for the user's messages
+CHARACTERS_PER_TOKEN: Final = 4
+MAX_CHARACTERS: Final = 1_000  # of a message of the user
+
+
+def carried_facts(messages: Sequence[Message], tail: Sequence[Message], window: int) -> str:
+    """The sections that follow the summary; *tail* stays in the context."""
+    budget = int(window * MESSAGES_SHARE * CHARACTERS_PER_TOKEN)
+    kept = {plain_text(message.get("content")) for message in tail}
+    open_items = [item for item in current_items(messages) if item.is_open]
+    sections = {
+        "Files changed in this conversation": _lines(_latest_files(messages)),
+        "Messages of the user, word for word": _lines(user_messages(messages, kept, budget)),
+        "Open items of the todo list": format_items(open_items),
+    }
+    return "".join(f"\n\n## {heading}\n{text}" for heading, text in sections.items() if text)
+
+
+def _latest_files(messages: Sequence[Message]) -> list[str]:
+    return list(dict.fromkeys(reversed(list(changed_files(messages)))))[:MAX_FILES][::-1]
+
+
+def changed_files(messages: Sequence[Message]) -> Iterator[str]:
+    """The paths that were written, the latest last."""
+    for message in messages:
+        for name, arguments in calls_in(message):
+            if name not in WRITING_TOOLS:
+                continue
+            try:
+                path = json.loads(arguments).get("path")
+            except (ValueError, AttributeError):
+                continue
+            if isinstance(path, str) and path:
+                yield path
+
+
+def user_messages(messages: Sequence[Message], kept: set[str], budget: int) -> list[str]:
+    """The first message of the user and the newest ones that fit into *budget* characters."""
+    own = [
+        text
+        for message in messages
+        if is_prompt(message)
+        and (text := plain_text(message.get("content")).strip())
+        and text not in kept
+        and not text.startswith(SUMMARY_HEADING.strip())
+    ]
+    shortened = [_shorten(text) for text in own]
+    chosen: list[int] = []
+    for index in (*range(min(1, len(own))), *range(len(own) - 1, 0, -1)):
+        budget -= len(shortened[index])
+        if budget < 0:
+            break
+        chosen.append(index)
+    return [shortened[index] for index in sorted(chosen)]
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
+
+
+def _lines(texts: list[str]) -> str:
+    return "\n".join("- " + text.replace("\n", "\n  ") for text in texts)
+
 
 TAIL_SHARE: Final = 0.2  # of the window: messages kept in full
 MIN_MESSAGES: Final = 4

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.context.result_images import image_in
 from hermes_agent.events import Failed
+from hermes_agent.messages import image_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ import json
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.context.carried_facts import SUMMARY_HEADING
+from hermes_agent.context.compaction import SUMMARY_HEADING
 from hermes_agent.events import Failed, ToolFinished
 from hermes_agent.messages import ModelRequest, answer_message, result_message
-from hermes_agent.providers.completion import complete
+from hermes_agent.providers.base import complete
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.turn_control import Cancel
 from hermes_core.isolate import Step, run_all

@@ -16,13 +16,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.permissions.file_access import FileAccess
-from hermes_agent.project.folders import repository_root
 from hermes_agent.tools.real_paths import open_file
 from hermes_core.json_values import parse_object
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def repository_root(cwd: Path) -> Path:
+    """The nearest folder with a `.git`, from *cwd* up; *cwd* itself if there is none."""
+    start = Path(os.path.realpath(cwd))
+    for folder in (start, *start.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return start
+
+
+def folders_to(cwd: Path) -> list[Path]:
+    """The folders from the root of the repository down to *cwd*, both included."""
+    start, root = Path(os.path.realpath(cwd)), repository_root(cwd)
+    above = [folder for folder in start.parents if folder.is_relative_to(root)]
+    return [*reversed(above), start]
+
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hermes_agent.permissions.file_access import FileAccess
-from hermes_agent.project.folders import folders_to
+from hermes_agent.project.files import folders_to
 from hermes_agent.tools.real_paths import open_file
 from hermes_core.paths import hermes_home
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.presence import is_set
 from hermes_core.config.price_entries import ALLOWED_PRICE, SECTION, OwnPrice, is_price, parse_price
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hermes_agent.project.folders import repository_root
+from hermes_agent.project.files import repository_root
 from hermes_agent.shell_hooks.config import DECIDING_EVENTS
 from hermes_agent.shell_hooks.events import hook_tool, tool_fields
 from hermes_agent.shell_hooks.failures import record_failure

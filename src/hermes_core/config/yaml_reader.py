@@ -9,15 +9,31 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import ConfigError
+from hermes_core.paths import config_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from ruamel.yaml import YAML
+
+
+def is_set(*names: str) -> bool:
+    """Whether the environment or config.yaml has one of these settings or sections.
+
+    True if config.yaml cannot be read: reading the setting reports the error.
+    """
+    if any(os.environ.get(f"HERMES_{name.replace('.', '_').upper()}") for name in names):
+        return True
+    try:
+        return any(has(config_path(), *name.split(".", 1)) for name in names)
+    except ConfigError:
+        return True
+
 
 MAX_VALUES: Final = 100_000
 _ADVICE = "Correct the line, or move the file away to start with the defaults."

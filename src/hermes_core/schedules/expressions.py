@@ -12,12 +12,13 @@ from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
-from hermes_core.schedules.local_times import local_time, moment_of
 from hermes_core.schedules.rules import (
     CRON_FIELDS,
     OnceRule,
     cron_rule,
     interval_rule,
+    local_time,
+    moment_of,
     once_rule,
 )
 

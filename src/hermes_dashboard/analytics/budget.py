@@ -6,7 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_dashboard.analytics.charts import BudgetView, Span, Sums
 
 if TYPE_CHECKING:

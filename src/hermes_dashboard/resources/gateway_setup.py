@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.config.definitions.platforms import PLATFORM_FORMS
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.platform_options import PlatformOptions
+from hermes_core.config.pending_text import PlatformOptions
 from hermes_core.pending_changes import PendingChanges
 from hermes_core.requested_changes import RequestedRole
 from hermes_core.roles import Role

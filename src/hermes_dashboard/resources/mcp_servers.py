@@ -14,9 +14,13 @@ from fastapi import HTTPException, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_agent.mcp.connection import SDK
-from hermes_conversation.mcp.connection_test import connect
-from hermes_conversation.mcp.new_server import check_server, remove_server, require_new
-from hermes_conversation.mcp.server_list import list_servers
+from hermes_conversation.mcp.server_list import (
+    check_server,
+    connect,
+    list_servers,
+    remove_server,
+    require_new,
+)
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import FieldError, UsageError
 from hermes_core.pending_changes import PendingChanges

@@ -11,7 +11,7 @@ from hermes_agent.providers import model_check, selection
 from hermes_agent.providers.presets import PRESETS
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.model_readiness import NO_MODEL, problem_of, usable_model
+from hermes_dashboard.health_checks import NO_MODEL, problem_of, usable_model
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from hermes_core.errors import PluginError
 from hermes_core.hooks import HOOKS
 from hermes_plugin_host.importer import libraries_folder
 from hermes_plugin_host.installation import libraries
-from hermes_plugin_host.installation.installer import installed_hash
-from hermes_plugin_host.installation.records import find_record
+from hermes_plugin_host.installation.installer import find_record, installed_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
+import os
 import re
 import shutil
+import stat
+import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from hermes_core import paths
-from hermes_core.atomic_files import folder_locked
+from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.errors import FetchError, HermesError, PluginError, UsageError
+from hermes_core.system_programs import system_program
 from hermes_plugin_host.discovery import ENTRY_POINT_GROUP
 from hermes_plugin_host.importer import libraries_folder
-from hermes_plugin_host.installation import libraries, records, sources
-from hermes_plugin_host.installation.records import InstalledPlugin, tree_sha256
+from hermes_plugin_host.installation import libraries
 from hermes_plugin_host.manifest import (
     DASHBOARD_MANIFEST,
     MANIFEST_NAME,
@@ -30,8 +35,164 @@ from hermes_plugin_host.manifest import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_plugin_host.installation.sources import PluginSource
     from hermes_plugin_host.manifest import PluginManifest
+
+SourceKind = Literal["path", "git", "package"]
+IGNORED: Final = (".git", "__pycache__", "*.pyc", ".venv", "node_modules")
+PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,-]+\])?([=<>!~]=?[\w.*+!-]+)?")
+GIT_SECONDS: Final = 300
+MAX_PLUGIN_BYTES: Final = 200 << 20
+# No hooks and helpers of the repository, no questions.
+GIT_OPTIONS: Final = (
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "protocol.ext.allow=never",
+    "-c", "advice.detachedHead=false",
+)  # fmt: skip
+
+
+class PluginSource(NamedTuple):
+    """A kind of source and its location."""
+
+    kind: SourceKind
+    location: str
+    ref: str = ""  # branch or tag of a repository
+
+    @classmethod
+    def parse(cls, text: str) -> PluginSource:
+        """Read what a user gives; UsageError if it is none of the three."""
+        if not text.strip():
+            raise UsageError("Give a folder, a git URL or the name of a package.")
+        path = Path(text).expanduser()
+        if path.is_dir() and not (path / "objects").is_dir():  # not a bare repository
+            return cls("path", str(path.resolve()))
+        location, _, ref = text.partition("#")
+        is_repository = "://" in text or text.startswith("git@") or location.endswith(".git")
+        if is_repository or path.is_dir():
+            return cls("git", location, ref)
+        if PACKAGE.fullmatch(text):
+            return cls("package", text)
+        raise UsageError(f"{text!r} is neither a folder nor a git URL nor the name of a package.")
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy the files of a plugin; symbolic links, special files and huge folders are refused."""
+    size = 0
+    for path in _files(source):
+        status = path.lstat()
+        kind = _refused_kind(status.st_mode)
+        if kind:
+            raise FetchError(f"the plugin contains {kind}: {path.relative_to(source)}")
+        size += status.st_size
+    if size > MAX_PLUGIN_BYTES:
+        limit = MAX_PLUGIN_BYTES >> 20
+        raise FetchError(f"the plugin has {size >> 20} MiB of files; {limit} MiB are allowed")
+    try:
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(*IGNORED))
+    except (OSError, shutil.Error) as error:
+        raise FetchError(f"the plugin cannot be copied: {error}") from error
+
+
+def _refused_kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a symbolic link"
+    return "" if stat.S_ISDIR(mode) or stat.S_ISREG(mode) else "a special file"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for base, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in IGNORED]
+        yield from (Path(base) / name for name in (*folders, *files))
+
+
+def clone(source: PluginSource, target: Path) -> str:
+    """Copy the files of a repository; returns the commit."""
+    checkout = target.with_name(f"{target.name}-checkout")
+    branch = ["--branch", source.ref] if source.ref else []
+    _git("clone", "--quiet", "--depth", "1", *branch, "--", source.location, str(checkout))
+    commit = _git("-C", str(checkout), "rev-parse", "HEAD").strip()
+    copy_folder(checkout, target)
+    return commit
+
+
+def _git(*arguments: str) -> str:
+    git = system_program("git")
+    if git is None:
+        raise FetchError("git is not installed")
+    try:
+        process = subprocess.run(
+            [git, *GIT_OPTIONS, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=GIT_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise FetchError(f"git: {error}") from error
+    if process.returncode:
+        raise FetchError(f"git: {process.stderr.strip() or process.returncode}")
+    return process.stdout
+
+
+RECORDS_FOLDER: Final = ".installed"
+
+
+class InstalledPlugin(NamedTuple):
+    """A plugin that `hermes plugins install` has installed."""
+
+    key: str
+    kind: str
+    location: str
+    ref: str
+    commit: str
+    version: str
+    sha256: str
+    requirements: tuple[str, ...]
+    installed_at: float
+
+    def save(self) -> None:
+        """Write the record."""
+        path = _path(self.key)
+        paths.private_folder(path.parent)
+        write_atomically(path, json.dumps(self._asdict(), indent=2))
+
+
+def _path(key: str) -> Path:
+    return paths.plugins_path() / RECORDS_FOLDER / f"{key}.json"
+
+
+def find_record(key: str) -> InstalledPlugin | None:
+    """The record of a plugin; None if it was not installed by a command."""
+    try:
+        fields: dict[str, Any] = json.loads(_path(key).read_bytes())
+        fields["requirements"] = tuple(fields.get("requirements", ()))
+        return InstalledPlugin(**fields)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, OSError) as error:
+        raise PluginError(f"the record of {key} cannot be read: {error}") from error
+
+
+def forget_record(key: str) -> None:
+    """Delete the record of a plugin."""
+    _path(key).unlink(missing_ok=True)
+
+
+def tree_sha256(folder: Path) -> str:
+    """The hash of the names and contents of all files, without compiled ones."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            name = path.relative_to(folder).as_posix().encode()
+            content = hashlib.sha256(path.read_bytes()).digest()
+            digest.update(len(name).to_bytes(4, "big") + name + content)
+    return digest.hexdigest()
+
+
+def joined_sha256(*hashes: str) -> str:
+    """One hash for several."""
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
 # What a plugin asks for, and what its code uses: shown before it is enabled.
@@ -197,7 +358,7 @@ def staged(source: PluginSource, key: str = "") -> Iterator[StagedPlugin]:
 def _hash(folder: Path, shelf: Path) -> str:
     if not shelf.exists():
         return tree_sha256(folder)
-    return records.joined_sha256(tree_sha256(folder), tree_sha256(shelf))
+    return joined_sha256(tree_sha256(folder), tree_sha256(shelf))
 
 
 def installed_hash(key: str) -> str:
@@ -207,9 +368,9 @@ def installed_hash(key: str) -> str:
 
 def _fetch(source: PluginSource, folder: Path, shelf: Path, key: str) -> str:
     if source.kind == "path":
-        sources.copy_folder(Path(source.location), folder)
+        copy_folder(Path(source.location), folder)
     elif source.kind == "git":
-        return sources.clone(source, folder)
+        return clone(source, folder)
     else:
         libraries.install_requirements([source.location], shelf, key)
         _write_package_plugin(source.location, folder, shelf)
@@ -270,4 +431,4 @@ def remove_plugin(key: str) -> None:
     with folder_locked(target.parent):
         shutil.rmtree(target)
         shutil.rmtree(libraries_folder(key), ignore_errors=True)
-        records.forget_record(key)
+        forget_record(key)

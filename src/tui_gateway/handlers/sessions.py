@@ -9,7 +9,7 @@ from hermes_agent.mcp.given_servers import parse_given_servers
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.permissions.grants import parse_rules
 from hermes_conversation.agent_factory import ConversationOptions
-from hermes_conversation.latest_session import latest_session_in
+from hermes_conversation.history_scope import latest_session_in
 from hermes_core.config.definitions.models import EFFORTS
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.ids import is_session_id

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.checkpoints.cleanup import CheckpointCleanup
-from hermes_agent.checkpoints.limits import CheckpointLimits
-from hermes_agent.checkpoints.records import TURN, Checkpoint
+from hermes_agent.checkpoints.records import TURN, Checkpoint, CheckpointLimits
 from hermes_agent.checkpoints.restore import (
     BEHIND_LINK,
     CHANGED_SINCE,
     NOT_SAVED,
     diff_of,
 )
+from hermes_agent.checkpoints.store import CheckpointCleanup
 from hermes_core.errors import UsageError
 from support.checkpoints import archive_of, change_in_turn, restore
 

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.checkpoints.archive import CheckpointArchive, checkpoints_path
-from hermes_agent.checkpoints.limits import CheckpointLimits, is_secret_name, refusal_of_folder
-from hermes_agent.checkpoints.records import TURN, Checkpoint
+from hermes_agent.checkpoints.records import (
+    TURN,
+    Checkpoint,
+    CheckpointLimits,
+    is_secret_name,
+    refusal_of_folder,
+)
 from hermes_core.errors import FolderTooLargeError
 from support.checkpoints import archive_of, change_in_turn, git, stored_names
 

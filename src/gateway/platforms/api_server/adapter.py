@@ -20,7 +20,7 @@ import logging
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from gateway.platforms import incoming_files
-from gateway.platforms.api_server import transcripts
+from gateway.platforms.api_server import requests
 from gateway.platforms.api_server.endpoints import ApiEndpoints, RequestLimits
 from gateway.platforms.api_server.exchanges import (
     Answer,
@@ -164,7 +164,7 @@ class ApiAdapter:
         asked = await asyncio.to_thread(self._requests.asked_hash, token)
         exchange = self._exchanges.find(token)
         texts = [outgoing.text, exchange.text_with(outgoing.text) if exchange else outgoing.text]
-        hashes = [transcripts.with_answer(asked, text) for text in texts] if asked else []
+        hashes = [requests.with_answer(asked, text) for text in texts] if asked else []
         is_turn = outgoing.usage is not None  # a command may have changed the conversation
         settle = functools.partial(self._requests.settle, is_failed=outgoing.failure is not None)
         await asyncio.to_thread(
@@ -187,7 +187,7 @@ def make(context: AdapterContext) -> ApiAdapter:
 
 def _known_messages(request_data: ApiRequest, plan: RequestPlan) -> int:
     """How many of the earlier messages are in the conversation that a request continues."""
-    hashes = transcripts.chain(request_data.earlier) if plan.matched else []
+    hashes = requests.chain(request_data.earlier) if plan.matched else []
     return hashes.index(plan.matched) + 1 if plan.matched in hashes else 0
 
 

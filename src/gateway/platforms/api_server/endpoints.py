@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Match, Route
 
-from gateway.platforms.api_server import requests, responses, transcripts
-from gateway.platforms.api_server.errors import RequestError
+from gateway.platforms.api_server import requests, responses
 from gateway.platforms.api_server.exchanges import AnswerTimeoutError, Exchange, StoppingError
-from gateway.platforms.api_server.failures import ApiError, failure_error
+from gateway.platforms.api_server.failures import ApiError, RequestError, failure_error
 from gateway.platforms.api_server.requests import (
     DIGEST_PREFIX,
     MODEL_NAME,
@@ -242,7 +241,7 @@ class ApiEndpoints:
         chat = request_data.session or await self._previous_chat(request_data)
         hashes: list[str] = []
         if request_data.is_stateless:
-            hashes = transcripts.chain((*request_data.earlier, *request_data.said))
+            hashes = requests.chain((*request_data.earlier, *request_data.said))
         known = hashes[: len(request_data.earlier)]
         new = NewApiRequest(
             token,

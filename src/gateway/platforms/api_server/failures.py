@@ -10,6 +10,26 @@ if TYPE_CHECKING:
 
     from hermes_state.delivery.stored_json import StoredFailure
 
+
+class RequestError(Exception):
+    """An invalid request."""
+
+    def __init__(
+        self,
+        message: str,
+        code: str = "invalid_request",
+        status: int = 400,
+        *,
+        param: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+        self.param = param
+        self.headers = headers or {}
+
+
 # Hermes has repeated the request already; OpenAI's clients obey this header.
 NO_RETRY: Final = {"x-should-retry": "false"}
 

@@ -10,14 +10,39 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gateway.platforms.api_server import transcripts
-from gateway.platforms.api_server.errors import RequestError
+from gateway.platforms.api_server.failures import RequestError
 from hermes_core.json_values import without_lone_surrogates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hermes_core.json_values import JsonObject
+
+
+def chain(messages: Iterable[ApiMessage], start: str = "") -> list[str]:
+    """The hash of each beginning of a transcript, the shortest first."""
+    hashes, last = [], start
+    for message in messages:
+        files = "".join(_file_digest(file.data, file.name) for file in message.files)
+        last = _add(last, message.role, message.text, files)
+        hashes.append(last)
+    return hashes
+
+
+def with_answer(asked: str, text: str) -> str:
+    """The hash of a transcript with the answer to it."""
+    return _add(asked, "assistant", text)
+
+
+def _add(before: str, role: str, text: str, files: str = "") -> str:
+    # Clients trim answers and change line breaks.
+    content = f"{before}\n{role}\n{files}\n{' '.join(text.split())}"
+    return hashlib.sha256(content.encode(errors="replace")).hexdigest()
+
+
+def _file_digest(data: bytes | None, name: str) -> str:
+    return hashlib.sha256(data if data is not None else name.encode(errors="replace")).hexdigest()
+
 
 MAX_NAME_CHARS: Final = 200
 MODEL_NAME: Final = "hermes"
@@ -112,7 +137,7 @@ class ApiRequest(NamedTuple):
     def digest(self) -> str:
         """A hash of what is asked, whatever the form of the answer."""
         start = f"{self.session}\n{self.previous}\n{self.instructions}"
-        return DIGEST_PREFIX + transcripts.chain((*self.earlier, *self.said), start)[-1]
+        return DIGEST_PREFIX + chain((*self.earlier, *self.said), start)[-1]
 
 
 def token_of(message_id: str) -> str:

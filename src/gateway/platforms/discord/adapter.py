@@ -31,7 +31,6 @@ from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendRe
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.deduplication import idempotency_key
 from gateway.platforms.discord import results
-from gateway.platforms.discord.interactions import register_commands, view_of
 from gateway.platforms.discord.listener import (
     IDENTIFY_SECONDS,
     REQUEST_ERRORS,
@@ -40,6 +39,8 @@ from gateway.platforms.discord.listener import (
     DiscordListener,
     DiscordSession,
     id_of_now,
+    register_commands,
+    view_of,
 )
 from gateway.platforms.discord.messages import DiscordFiles, DiscordMessageReader
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
+import json
 import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -19,9 +21,10 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from yarl import URL
 
-from gateway.platforms.base import MessageEvent
+from gateway import config_values
+from gateway.platforms.base import COMMAND_PREFIX, MessageEvent, MessageType, pressed
 from gateway.platforms.deduplication import RecentItems
-from gateway.platforms.discord import interactions, results
+from gateway.platforms.discord import results
 from gateway.platforms.names import Platform
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
 from gateway.platforms.reconnect import RECONNECT_BACKOFF
@@ -30,15 +33,98 @@ from hermes_core.errors import HermesError, PlatformDownError
 from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from gateway.platforms.base import Receive
+    from gateway.platforms.base import Button, Memory, MenuCommand, Receive
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.discord.messages import DiscordMessageReader
     from gateway.platforms.ordered_queues import Job
     from gateway.platforms.quarantine import UpdateGuard
     from hermes_core.backoff import Backoff
     from hermes_core.errors import PlatformError
+
+ARGUMENTS_OPTION: Final = "arguments"
+MAX_HELP_CHARS: Final = 100
+REGISTER_SECONDS: Final = 30.0
+
+
+def view_of(buttons: Sequence[Button]) -> discord.ui.View | None:
+    """The buttons below a message; the library need not remember them."""
+    if not buttons:
+        return None
+    view = discord.ui.View(timeout=None)
+    for button in buttons:
+        view.add_item(discord.ui.Button(label=button.label, custom_id=button.data))
+    view.stop()
+    return view
+
+
+def event_of(interaction: discord.Interaction, source: SessionSource) -> MessageEvent | None:
+    """The message that a command or a pressed button sends; None for anything else."""
+    data: dict[str, Any] = dict(interaction.data or {})
+    if interaction.type is discord.InteractionType.component:
+        return pressed(config_values.text(data.get("custom_id")), source, str(interaction.id))
+    if interaction.type is not discord.InteractionType.application_command:
+        return None
+    arguments = [
+        config_values.text(option.get("value"))
+        for option in data.get("options") or []
+        if isinstance(option, dict)
+    ]
+    text = " ".join([f"/{config_values.text(data.get('name'))}", *arguments]).strip()
+    return MessageEvent(
+        text,
+        MessageType.COMMAND,
+        source,
+        message_id=f"{COMMAND_PREFIX}{interaction.id}",
+        timestamp=interaction.created_at.timestamp(),
+    )
+
+
+async def confirm(interaction: discord.Interaction, event: MessageEvent | None) -> None:
+    """Confirm an interaction, which Discord shows as failed otherwise."""
+    try:
+        if interaction.type is discord.InteractionType.component:
+            await interaction.response.edit_message(view=None)
+        else:
+            shown = event.text if event is not None else "?"
+            await interaction.response.send_message(f"`{shown[:100]}`", ephemeral=True)
+    except (discord.DiscordException, ClientError, OSError) as error:  # also if it took 3 s
+        log.info("Discord interaction not confirmed: %s", results.describe_error(error))
+
+
+async def register_commands(
+    client: discord.Client, commands: Sequence[MenuCommand], memory: Memory
+) -> None:
+    """Register the commands of the bot if they have changed; it also works without them."""
+    payload = [_command(command) for command in commands]
+    digest = hashlib.sha256(json.dumps(payload).encode()).hexdigest()
+    name = f"commands:{client.application_id}"
+    if not payload or client.application_id is None or await memory.recall(name) == digest:
+        return
+    try:
+        async with asyncio.timeout(REGISTER_SECONDS):
+            await client.http.bulk_upsert_global_commands(client.application_id, payload)
+    except (discord.DiscordException, ClientError, OSError) as error:
+        log.warning("Discord commands not registered: %s", results.describe_error(error))
+        return
+    await memory.keep(name, digest)
+
+
+def _command(command: MenuCommand) -> dict[str, Any]:
+    arguments = {
+        "type": discord.AppCommandOptionType.string.value,
+        "name": ARGUMENTS_OPTION,
+        "description": (command.hint or "optional")[:MAX_HELP_CHARS],
+        "required": False,
+    }
+    return {
+        "type": discord.AppCommandType.chat_input.value,
+        "name": command.name,
+        "description": command.help[:MAX_HELP_CHARS],
+        "options": [arguments] if command.hint else [],
+    }
+
 
 log = logging.getLogger(__name__)
 
@@ -347,12 +433,12 @@ class DiscordListener:
 
         async def read() -> None:
             source = await self._reader.source_of(interaction.user, interaction.channel)
-            events.append(event := interactions.event_of(interaction, source))
+            events.append(event := event_of(interaction, source))
             if event is not None:
                 await self._receive(event)
 
         await self._guard.handle(f"interaction {interaction.id}", repr(interaction), read())
-        await interactions.confirm(interaction, events[0] if events else None)
+        await confirm(interaction, events[0] if events else None)
 
     async def _receive_once(self, message: discord.Message) -> None:
         if message.id in self._received:

@@ -25,13 +25,11 @@ import logging
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
-from gateway.platforms.email.limits import MailLimits
 from gateway.platforms.email.listener import MailListener
+from gateway.platforms.email.mailbox import PositionStore
 from gateway.platforms.email.messages import MailReader
-from gateway.platforms.email.position import PositionStore
-from gateway.platforms.email.replies import create_mail
-from gateway.platforms.email.settings import read_settings
-from gateway.platforms.email.smtp import SmtpSender
+from gateway.platforms.email.settings import MailLimits, read_settings
+from gateway.platforms.email.smtp import SmtpSender, create_mail
 from gateway.platforms.email.threads import MailThreads
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
 from gateway.platforms.quarantine import UpdateGuard

@@ -14,9 +14,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.platforms.email.mailbox import MAIL_ERRORS, Mailbox, connection_error
+from gateway.platforms.email.mailbox import MAIL_ERRORS, Mailbox, MailPosition, connection_error
 from gateway.platforms.email.messages import parse_body, parse_headers
-from gateway.platforms.email.position import MailPosition
 from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from hermes_core.backoff import Backoff
@@ -27,11 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.platforms.base import Receive
-    from gateway.platforms.email.limits import MailLimits
-    from gateway.platforms.email.mailbox import FetchedMail
+    from gateway.platforms.email.mailbox import FetchedMail, PositionStore
     from gateway.platforms.email.messages import MailReader, ParsedMail
-    from gateway.platforms.email.position import PositionStore
-    from gateway.platforms.email.settings import EmailSettings
+    from gateway.platforms.email.settings import EmailSettings, MailLimits
     from gateway.platforms.email.threads import MailThreads
     from gateway.platforms.problems import ConnectionProblems
     from gateway.platforms.quarantine import UpdateGuard

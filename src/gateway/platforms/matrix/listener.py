@@ -30,8 +30,7 @@ from hermes_core.isolate import attempt_async
 if TYPE_CHECKING:
     from gateway.platforms.base import Memory, Receive
     from gateway.platforms.matrix.client import MatrixClient
-    from gateway.platforms.matrix.encryption.inbound import EncryptedInbox
-    from gateway.platforms.matrix.encryption.undecrypted import WaitingEvent
+    from gateway.platforms.matrix.encryption.inbound import EncryptedInbox, WaitingEvent
     from gateway.platforms.matrix.messages import MatrixMessageReader
     from gateway.platforms.matrix.rooms import MatrixRooms
     from gateway.platforms.problems import ConnectionProblems

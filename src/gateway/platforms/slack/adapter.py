@@ -37,7 +37,7 @@ from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
 from gateway.platforms.quarantine import UpdateGuard
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
-from gateway.platforms.slack import interactions, mrkdwn, results
+from gateway.platforms.slack import listener, mrkdwn, results
 from gateway.platforms.slack.listener import (
     APP_TOKEN_VARIABLE,
     BOT_TOKEN_VARIABLE,
@@ -253,7 +253,7 @@ def _message(outgoing: OutgoingMessage, text: str, **facts: Any) -> dict[str, An
     """The request parameters; link previews are off, because fetching a URL can leak data."""
     where = {"channel": outgoing.chat_id, "thread_ts": outgoing.thread_id}
     if outgoing.buttons:
-        facts["blocks"] = interactions.blocks(text, outgoing.buttons)
+        facts["blocks"] = listener.blocks(text, outgoing.buttons)
     return {**where, "text": text, "unfurl_links": False, "unfurl_media": False, **facts}
 
 

@@ -11,7 +11,7 @@ from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import Refuse, RiskFinding
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
 from hermes_agent.tools.base import Tool, always_reads
-from hermes_agent.tools.web.addresses import matches_host, parse_url
+from hermes_agent.tools.web.fetch import matches_host, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,19 +10,20 @@ from hermes_agent.events import Notice
 from hermes_agent.local import built_in
 from hermes_agent.permissions.grants import check_rule
 from hermes_cli import history
-from hermes_cli.commands.chat.limits import add_limit_options
 from hermes_cli.commands.chat.repl import ChatRepl, ChatShutdown
 from hermes_cli.commands.chat.result_format import StructuredPrinter
 from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
 from hermes_cli.commands.chat.turn_printer import TurnPrinter, event_as_dict
 from hermes_cli.commands.models import offer
 from hermes_cli.commands.system.trust import ask_at_start
+from hermes_cli.filters import parse_positive
 from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.prompt_commands import expand_prompt
 from hermes_conversation.purge_hook import keep_facts
 from hermes_conversation.slash_commands import BUILT_IN_NAMES, project_folder
+from hermes_core.config.definitions.models import EFFORTS
 from hermes_core.errors import UsageError
 from hermes_state.store import SessionDB
 
@@ -30,6 +31,31 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
+
+
+def add_limit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for requests, reasoning and output of one run."""
+    parser.add_argument(
+        "--max-turns",
+        type=parse_positive,
+        default=0,
+        metavar="N",
+        help="stop after N requests to the model (setting agent.max_steps)",
+    )
+    parser.add_argument(
+        "--effort",
+        choices=EFFORTS,
+        default="",
+        help="how much the model reasons (setting llm.effort)",
+    )
+    parser.add_argument(
+        "--max-output-tokens",
+        type=parse_positive,
+        default=0,
+        metavar="N",
+        help="longest answer in tokens (setting llm.max_output_tokens)",
+    )
+
 
 EXAMPLES = """\
 examples:

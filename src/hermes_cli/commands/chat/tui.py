@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.permissions.grants import check_rule
 from hermes_cli import output_settings
 from hermes_cli.commands.chat import repl
-from hermes_cli.commands.chat.limits import add_limit_options
+from hermes_cli.commands.chat.command import add_limit_options
 from hermes_cli.commands.models import offer
 from hermes_cli.parser import add_conversation_options
 from hermes_core import __version__

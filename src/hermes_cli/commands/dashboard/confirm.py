@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_cli import history
 from hermes_cli.output import TableColumn, confirm
-from hermes_conversation.mcp.new_server import add_server
+from hermes_conversation.mcp.server_list import add_server
 from hermes_conversation.purge_hook import keep_facts
 from hermes_conversation.scheduled_jobs import JobRequest, create_job, local_requester
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.pending_text import facts_of, texts_of
-from hermes_core.config.platform_options import PlatformOptions
+from hermes_core.config.pending_text import PlatformOptions, facts_of, texts_of
 from hermes_core.config.webhook_routes import write_route
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import RequestedRole, RequestedRoute, RequestedServer
+from hermes_core.requested_changes import (
+    RequestedJob,
+    RequestedRole,
+    RequestedRoute,
+    RequestedServer,
+)
 from hermes_core.roles import Role
-from hermes_core.schedules.requested_job import RequestedJob
 from hermes_plugin_host import activation
 from hermes_state.store import SessionDB
 

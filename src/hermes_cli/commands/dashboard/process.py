@@ -36,9 +36,8 @@ from hermes_core.errors import ConfigError, UsageError
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard import page
 from hermes_dashboard.app import Dashboard, create_app
-from hermes_dashboard.auth.access import Access
+from hermes_dashboard.auth.access import Access, TrustedProxies
 from hermes_dashboard.auth.allowed_origins import WILDCARD_HOSTS, allowed_origins, is_loopback
-from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.context import (

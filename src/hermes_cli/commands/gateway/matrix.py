@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.platforms.matrix.encryption.key_status import read_status
-from gateway.platforms.matrix.encryption.record_names import (
+from gateway.platforms.matrix.encryption.administration import read_status
+from gateway.platforms.matrix.encryption.record_types import (
     ACCOUNT_NAME,
     ANSWER_NAME,
     VERIFICATION_NAME,
@@ -26,7 +26,7 @@ from hermes_state.files import AdapterRecords
 if TYPE_CHECKING:
     import argparse
 
-    from gateway.platforms.matrix.encryption.key_status import KeyStatus
+    from gateway.platforms.matrix.encryption.administration import KeyStatus
     from gateway.platforms.matrix.encryption.record_types import VerificationRecord
     from hermes_cli.output import CommandOutput
     from hermes_state.store import SessionDB
@@ -123,14 +123,14 @@ def export_keys(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if path.exists() and not arguments.force:
         raise UsageError(f"{path} already exists; use --force to replace it.")
     _require_library()
-    from gateway.platforms.matrix.encryption import key_file  # noqa: PLC0415 - needs the library
+    from gateway.platforms.matrix.encryption import administration  # noqa: PLC0415 - as above
     from gateway.platforms.matrix.encryption.key_store import KeyStore  # noqa: PLC0415 - as above
 
     with history.open_for_reading() as db:
         store = KeyStore(_records(db), _account(db))
         store.read()
         passphrase = _ask_for_passphrase(out, is_new=True)
-        content, count = key_file.export_keys(store, passphrase)
+        content, count = administration.export_keys(store, passphrase)
     output_files.write(path, [content], is_replacing=arguments.force)
     out.text(f"{count} room keys written to {path}.")
     return 0
@@ -139,7 +139,7 @@ def export_keys(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def import_keys(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Read room keys from an encrypted file."""
     _require_library()
-    from gateway.platforms.matrix.encryption import key_file  # noqa: PLC0415 - needs the library
+    from gateway.platforms.matrix.encryption import administration  # noqa: PLC0415 - as above
     from gateway.platforms.matrix.encryption.key_store import KeyStore  # noqa: PLC0415 - as above
 
     try:
@@ -149,7 +149,7 @@ def import_keys(arguments: argparse.Namespace, out: CommandOutput) -> int:
     passphrase = _ask_for_passphrase(out, is_new=False)
     with history.open_for_writing() as db:
         store = KeyStore(_records(db), _account(db))
-        new, total = key_file.import_keys(store, content, passphrase)
+        new, total = administration.import_keys(store, content, passphrase)
     known = "; the others were known" if new < total else ""
     out.text(f"{new} of {total} room keys imported{known}.")
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.presence import is_set
+from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import ConfigError
 from hermes_import.follower_status import FollowerStatus, read_status
 

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.mcp.config import PROJECT_SECTION, VARIABLE
 from hermes_agent.mcp.connection import SDK
-from hermes_agent.project.files import MCP_FILE
-from hermes_agent.project.folders import repository_root
+from hermes_agent.project.files import MCP_FILE, repository_root
 from hermes_cli.filters import parse_positive
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import CommandParser, add_command, add_json_option
-from hermes_conversation.mcp import connection_test
-from hermes_conversation.mcp.new_server import add_server, check_server, remove_server
-from hermes_conversation.mcp.server_list import find_server, list_servers
+from hermes_conversation.mcp import server_list
+from hermes_conversation.mcp.server_list import (
+    add_server,
+    check_server,
+    find_server,
+    list_servers,
+    remove_server,
+)
 from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -224,7 +228,7 @@ def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Connect to a server as a conversation would, and print its tools."""
     server = find_server(arguments.name, Path.cwd())
-    result = connection_test.connect(server, Path.cwd(), float(arguments.timeout))
+    result = server_list.connect(server, Path.cwd(), float(arguments.timeout))
     if arguments.json:
         out.json(
             {"name": server.name, "ok": not result.problem, "error": result.problem or None,

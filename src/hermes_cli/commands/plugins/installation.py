@@ -11,8 +11,7 @@ from hermes_cli.output import confirm
 from hermes_core.errors import UsageError
 from hermes_plugin_host import activation
 from hermes_plugin_host.installation import installer
-from hermes_plugin_host.installation.records import find_record
-from hermes_plugin_host.installation.sources import PluginSource
+from hermes_plugin_host.installation.installer import PluginSource, find_record
 
 if TYPE_CHECKING:
     import argparse

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.checkpoints.archive import CheckpointArchive
-from hermes_agent.checkpoints.cleanup import CheckpointCleanup
-from hermes_agent.checkpoints.limits import DAY_SECONDS
+from hermes_agent.checkpoints.records import DAY_SECONDS
+from hermes_agent.checkpoints.store import CheckpointCleanup
 from hermes_cli.commands.chat.file_prompts import print_diff
 from hermes_cli.history import open_for_reading
 from hermes_cli.output import TableColumn, confirm

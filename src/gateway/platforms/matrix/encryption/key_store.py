@@ -32,7 +32,7 @@ from nio.crypto import (  # type: ignore[import-untyped] # it has no types
 from nio.crypto.sessions import derive_pickle_key  # type: ignore[import-untyped]
 
 from gateway import config_values
-from gateway.platforms.matrix.encryption.record_names import (
+from gateway.platforms.matrix.encryption.record_types import (
     DEVICE,
     DEVICE_PREFIXES,
     DEVICES_PREFIX,

@@ -11,7 +11,7 @@ from gateway.platforms.matrix.client import MatrixRequestError
 from gateway.platforms.matrix.encryption import cross_signing
 from gateway.platforms.matrix.encryption.cross_signing import CrossSigningKeys, KeyQuery
 from gateway.platforms.matrix.encryption.machine import EncryptionMachine
-from gateway.platforms.matrix.encryption.record_names import CROSS_SIGNING, SUMMARY
+from gateway.platforms.matrix.encryption.record_types import CROSS_SIGNING, SUMMARY
 from hermes_core.errors import PlatformRefusedError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from nio import Api  # type: ignore[import-untyped] # it has no types
 from gateway import config_values
 from gateway.platforms.matrix.encryption import cross_signing
 from gateway.platforms.matrix.encryption.cross_signing import CrossSigningKeys
-from gateway.platforms.matrix.encryption.record_names import (
+from gateway.platforms.matrix.encryption.record_types import (
     ANSWER_NAME,
     CROSS_SIGNING,
     VERIFICATION_NAME,
