@@ -23,15 +23,15 @@ class InputHistory:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._texts = _read(path)[-MAX_ENTRIES:] if path is not None else []
+        self.texts = _read(path)[-MAX_ENTRIES:] if path is not None else []
         self._offset = 0
 
     def add(self, text: str) -> None:
         """Add a sent text."""
         self._offset = 0
-        if self._texts and self._texts[-1] == text:
+        if self.texts and self.texts[-1] == text:
             return
-        self._texts.append(text)
+        self.texts.append(text)
         if self._path is None:
             return
         lines = "".join(f"+{line}\n" for line in text.split("\n"))
@@ -45,13 +45,13 @@ class InputHistory:
 
     def move(self, steps: int) -> str:
         """Move back (positive) or forward; empty after the latest entry."""
-        self._offset = max(0, min(self._offset + steps, len(self._texts)))
+        self._offset = max(0, min(self._offset + steps, len(self.texts)))
         return self.current
 
     @property
     def current(self) -> str:
         """The recalled entry, or an empty text."""
-        return self._texts[-self._offset] if self._offset else ""
+        return self.texts[-self._offset] if self._offset else ""
 
     def reset(self) -> None:
         """Start again at the latest entry."""

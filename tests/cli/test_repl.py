@@ -123,34 +123,31 @@ def test_input_typed_during_a_turn_is_sent_after_it(slow: ScriptServer) -> None:
     assert texts == ["count", SLOW, "and then?", "Second answer."]
 
 
-def test_input_typed_during_a_tool_call_is_read_after_it(tmp_path: Path) -> None:
-    call = "{name: terminal, arguments: {command: sleep 1.5}}"
-    steps = f"steps: [{{calls: [{call}]}}, {{say: Read.}}]"
+def test_what_was_typed_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    calls = (
+        "{name: terminal, arguments: {command: sleep 1}}, "
+        f"{{name: terminal, arguments: {{command: rm -rf {folder}}}}}"
+    )
+    steps = f"steps: [{{calls: [{calls}]}}, {{say: Over.}}]"
     with ScriptServer(ModelScript.parse(steps)) as server:
         child = start_chat(server)
         child.sendline("wait")
-        child.expect("sleep 1.5")
-        child.sendline("hurry up")
-        child.expect("Read.")
+        child.expect("sleep 1")
+        child.sendline("once")
+        child.expect("Allow")
+        child.sendline("deny")
+        child.expect("Over.")
         quit_chat(child)
-    assert [role for role, _ in stored_messages()] == [
-        "user",
-        "assistant",
-        "tool",
-        "user",
-        "assistant",
-    ]
+    assert folder.exists()
 
 
-def test_a_command_stops_the_turn_and_others_have_to_wait(slow: ScriptServer) -> None:
+def test_ctrl_c_stops_the_turn(slow: ScriptServer) -> None:
     child = start_chat(slow)
     child.sendline("count")
     child.expect("two")
-    child.sendline("/undo")
-    child.expect("A turn is running")
-    child.sendline("/status")
-    child.expect("messages +1")
-    child.sendline("/stop")
+    child.sendintr()
     quit_chat(child)
     texts = [text for _, text in stored_messages()]
     assert texts[0] == "count"

@@ -6,11 +6,9 @@ import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.document import Document
-
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
-from hermes_cli.commands.chat.line_completion import LineCompleter
+from hermes_cli.commands.chat.repl import completions
 from hermes_conversation.file_index import FileIndex
 from hermes_core.roles import Role
 from support.plain_terminal import quit_chat, start_chat, stored_messages
@@ -59,14 +57,14 @@ def test_vim_keys_edit_the_line_and_show_the_mode(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HERMES_DISPLAY_VIM_KEYS", "true")
     with ScriptServer(ModelScript.parse("steps: [{say: Good.}]")) as server:
         child = start_chat(server)
-        child.expect("INSER")
+        child.expect("ins")
         child.send("one two")
         child.expect("two")
         child.send("\x1b")
-        child.expect("NORMA")
+        child.expect("cmd")
         child.send("0dw")
         child.send("Athree")
-        child.expect("INSER")
+        child.expect("ins")
         child.send("\r")
         child.expect("Good.")
         quit_chat(child)
@@ -80,13 +78,30 @@ def test_commands_arguments_and_files_are_completed(tmp_path: Path) -> None:
     conversation: Any = SimpleNamespace(
         file_index=FileIndex(tmp_path), options=options, agent=agent
     )
-    completer = LineCompleter(conversation)
 
     def completed(line: str) -> list[str]:
-        return [item.text for item in completer.get_completions(Document(line), None)]
+        return list(completions(conversation, line))
 
     assert completed("/stat") == ["/status"]
     assert completed("/permissions p") == ["plan"]
     assert completed("see @wtr") == ["@watering.py"]
     assert completed("see @words") == ['@"two words.md"']
     assert completed("mail@wtr") == []
+
+
+def test_tab_completes_and_a_pasted_text_is_one_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "watering.md").write_text("at night\n")
+    with ScriptServer(ModelScript.parse("steps: [{say: Good.}]")) as server:
+        child = start_chat(server)
+        child.send("/stat\t")
+        child.expect("/status")
+        child.send("\x15\x1b[200~one\ntwo\x1b[201~ @wat\t")
+        child.expect("@watering.md")
+        child.send("\r")
+        child.expect("Good.")
+        quit_chat(child)
+    content: Any = stored_messages()[0][1]
+    assert content[0]["text"].strip() == "one\ntwo @watering.md", content

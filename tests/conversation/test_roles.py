@@ -27,7 +27,6 @@ from hermes_core.roles import (
 SOURCE = Path(slash_commands.__file__).parents[1]
 OTHER_LISTS = {
     "gateway/config.py": "a setting of hermes-agent",
-    "hermes_cli/commands/chat/file_prompts.py": "the words of one command line",
     "hermes_dashboard/context.py": "what a page may do with the gateway process",
     "hermes_tui/commands.py": "leaving works without a connection",
 }

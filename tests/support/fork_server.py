@@ -48,9 +48,6 @@ PRELOADED_LIBRARIES = (
     "httpcore2", "multiprocessing.popen_spawn_posix", "multiprocessing.resource_tracker",
     "resvg_py", "ruamel.yaml.mergevalue", "tree_sitter", "tree_sitter_bash", "truststore",
 )  # fmt: skip
-TERMINAL_MODULES = (
-    "prompt_toolkit.input.vt100", "prompt_toolkit.output.vt100", "prompt_toolkit.shortcuts",
-)  # fmt: skip
 STREAM_COUNT = 3
 # The function of each program, by the module that `python -m` takes.
 PROGRAMS = {
@@ -145,9 +142,7 @@ class ForkServer:
     ) -> ForkedProcess:
         """Start `hermes` in a session of its own that the terminal controls."""
         streams = [terminal] * STREAM_COUNT
-        return self._start(
-            "hermes_cli", arguments, environment, streams, TERMINAL_MODULES, is_on_terminal=True
-        )
+        return self._start("hermes_cli", arguments, environment, streams, is_on_terminal=True)
 
     def _start(
         self,

@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
                     out.error(NOBODY_ASKED)
                     code = APPROVAL_NEEDED_EXIT_CODE
                 return shutdown.code or code
-            return ChatRepl(conversation, printer, prompter, shutdown, out).run()
+            return ChatRepl(conversation, printer, shutdown, out).run()
         finally:
             shutdown.finish(out, is_interactive=question is None)
 

@@ -1,47 +1,44 @@
-"""The interactive loop of `hermes chat` on a plain terminal."""
+"""The line mode of `hermes chat`: one prompt after the other, on any terminal."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import queue
+import re
 import signal
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_cli import history
-from hermes_cli.commands.chat.file_prompts import FilePrompts, print_outcome
-from hermes_cli.commands.chat.turn_printer import INTERRUPTED_EXIT_CODE
-from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_cli.commands.system import trust
 from hermes_conversation import agent_factory, slash_commands
 from hermes_conversation.input_lines import memory_note, shell_command
-from hermes_conversation.pending_input import join_inputs, returned_input
+from hermes_conversation.pending_input import PendingInput
 from hermes_conversation.slash_commands import Surface
 from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, LeaseTakenError
 from hermes_core.isolate import Step, run_all
+from hermes_tui.input_history import InputHistory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from prompt_toolkit.key_binding import KeyPressEvent
-
-    from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
     from hermes_cli.commands.chat.turn_printer import TurnPrinter
     from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
-    from hermes_conversation.pending_input import BusyMode
 
 DOUBLE_INTERRUPT_SECONDS: Final = 2.0
 INTERRUPT_RETRY_SECONDS: Final = 0.5
 MAX_FIRST_SCAN_SESSIONS: Final = 300
 PROMPT: Final = "> "
-ESCAPE_SECONDS: Final = 0.05  # until Esc is a key of its own, not the beginning of another
-VIM_MODES: Final = {"NAVIGATION": "NORMAL"}
 NO_OUTCOME: Final = slash_commands.CommandOutcome()
+MENTION: Final = re.compile(r'(?:^|(?<=\s))@"?([^\s"@]*)$')
+ARGUMENT: Final = re.compile(r"/(\S+) +(\S*)$")
 
 
 class ChatRepl:
@@ -51,7 +48,6 @@ class ChatRepl:
         self,
         conversation: Conversation,
         printer: TurnPrinter,
-        prompter: TerminalPrompter,
         shutdown: ChatShutdown,
         out: CommandOutput,
     ) -> None:
@@ -59,16 +55,30 @@ class ChatRepl:
         self._printer = printer
         self._shutdown = shutdown
         self._out = out
-        self._file_prompts = FilePrompts(conversation, prompter, out)
-        mode = cast("BusyMode", ConfigFile.of_home().settings().get_str("agent.busy_input"))
-        self._busy_input = BusyInput(conversation, out, mode)
-        self._keyboard = KeyboardReader(self._busy_input.take, shutdown.exit_after_turn)
-        self._busy_input.answer = lambda text: prompter.is_deciding and self._keyboard.answer(text)
-        self._busy_input.give_up = self._keyboard.give_up
-        self._busy_input.leave = shutdown.exit_after_turn
-        printer.on_steering_read = self._busy_input.pending.mark_read
-        shutdown.on_stop = self._keyboard.give_up
-        prompter.read_line = self._keyboard.ask
+
+    def run(self) -> int:
+        """Run the loop; return the exit code."""
+        lines = LineReader(self._conversation, self._shutdown, self._out)
+        self._out.note(
+            f"Hermes, {self._conversation.agent.model}, mode {self._conversation.mode}. "
+            "Type /help for commands, Ctrl+D to exit."
+        )
+        if not self._conversation.exists:
+            self._show_found_model()
+        next_input, typed = "", self._restore()
+        while not self._shutdown.is_exiting:
+            line = next_input or lines.read(typed)
+            next_input, typed = "", ""
+            if line is None:
+                break
+            if line.startswith("/"):
+                outcome = self._command(line.strip())
+                if outcome.leave:
+                    break
+                next_input, typed = outcome.say, outcome.fill
+            elif line.strip() and not self._is_own_line(line):
+                typed = self._run_turn(line)
+        return self._shutdown.code
 
     def _show_found_model(self) -> None:
         """Say that a model is used because its key was found."""
@@ -78,35 +88,9 @@ class ChatRepl:
             self._out.note(notice)
             self._printer.shown_notice = notice
 
-    def run(self) -> int:
-        """Run the loop; return the exit code."""
-        lines = LineEditor(self._conversation)
-        self._out.note(
-            f"Hermes, {self._conversation.agent.model}, mode {self._conversation.mode}. "
-            "Type /help for commands, Ctrl+D to exit."
-        )
-        if not self._conversation.exists:
-            self._show_found_model()
-        next_input, typed = "", self._restore()
-        while not self._shutdown.is_exiting:
-            line = next_input or _read_line(lines, self._shutdown, typed)
-            next_input, typed = "", ""
-            if line is None:
-                break
-            if line.startswith("/"):
-                outcome = self._command(line.strip())
-                if outcome.leave:
-                    break
-                next_input, typed = outcome.say, outcome.fill
-            elif self._is_own_line(line):
-                continue
-            elif line.strip():
-                next_input, typed = self._run_turn(line)
-        return self._shutdown.code
-
     def _restore(self) -> str:
         """Attach the pictures of input that a crashed process did not send; return its text."""
-        restored = self._busy_input.pending.restore()
+        restored = PendingInput(self._conversation).restore()
         for path in restored.images:
             try:
                 self._out.note(f"Attached: {self._conversation.attach(Path(path)).name}")
@@ -129,33 +113,30 @@ class ChatRepl:
             self._out.error(str(error))
         return bool(command or note)
 
-    def _run_turn(self, line: str) -> tuple[str, str]:
-        """Run a turn; return the next input, and the input returned to the line editor."""
+    def _run_turn(self, line: str) -> str:
+        """Run a turn; return the line if it could not be sent."""
         try:
-            with self._shutdown.turn(), self._keyboard:
-                code = self._printer.run_turn(line)
+            with self._shutdown.turn():
+                self._printer.run_turn(line)
         except LeaseTakenError as error:
             self._out.error(f"{error}. Run `hermes -c` to watch it.")
-            returned = self._busy_input.pending.after_turn(is_complete=False).returned
-            return "", join_inputs((line, *(item.text for item in returned)))
-        after = self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED_EXIT_CODE)
-        return after.next_input.text, returned_input(after.returned).text
+            return line
+        return ""
 
     def _command(self, line: str) -> slash_commands.CommandOutcome:
-        if line == "/trust" and self._out.is_watched:
-            return self._trust()
         try:
-            line = self._ask_about_files(line)
-            outcome = NO_OUTCOME
-            if line:
-                outcome = slash_commands.run(self._conversation, line, Surface.TERMINAL)
+            if line == "/trust" and self._out.is_watched:
+                if trust.review(self._conversation.agent.cwd, self._out) == 0:
+                    self._conversation.reload()
+                return NO_OUTCOME
+            outcome = slash_commands.run(self._conversation, line, Surface.TERMINAL)
         except HermesError as error:
             self._out.error(str(error))
             return NO_OUTCOME
         if outcome.copy:
             copy(outcome.copy)
         if outcome.text:
-            print_outcome(line, outcome.text, self._out)
+            self._out.text(outcome.text)
         if outcome.is_handed_off:
             session_id = self._conversation.continue_with_new()
             self._out.text(f"Started a new conversation: {session_id}")
@@ -163,75 +144,83 @@ class ChatRepl:
             self._out.note("No turn is running.")
         return outcome._replace(say=outcome.say or outcome.steer or outcome.queue)
 
-    def _ask_about_files(self, line: str) -> str:
-        """The command to run after a question about files; empty if the user cancelled."""
-        if not self._file_prompts.asks(line):
-            return line
-        with self._shutdown.turn(), self._keyboard:  # answers are read as during a turn
-            return self._file_prompts.ask(line)
 
-    def _trust(self) -> slash_commands.CommandOutcome:
-        """Ask about the files of the project; the conversation uses them from now on."""
+class LineReader:
+    """Reads lines with the editor of the terminal: recalled inputs, completion with Tab.
+
+    A pasted text of several lines is one input. Python's readline module is missing in some
+    builds of Python; lines are read without it there.
+    """
+
+    def __init__(
+        self, conversation: Conversation, shutdown: ChatShutdown, out: CommandOutput
+    ) -> None:
+        self._shutdown = shutdown
+        self._out = out
+        self._history = InputHistory(prompts_path())
         try:
-            code = trust.review(self._conversation.agent.cwd, self._out)
-        except HermesError as error:
-            self._out.error(str(error))
-        else:
-            if code == 0:
-                self._conversation.reload()
-        return NO_OUTCOME
-
-
-class LineEditor:
-    """A line editor with history, and completion of commands and mentioned files."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for the interactive chat
-        from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
-        from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415 - as above
-
-        from hermes_cli.commands.chat.line_completion import LineCompleter  # noqa: PLC0415 - as above
-
-        self._suggestion = ""
-        bindings = KeyBindings()
-        bindings.add("/")(self._insert_slash)
-        self._session: PromptSession[str] = PromptSession(
-            PROMPT,
-            completer=LineCompleter(conversation),
-            history=FileHistory(str(prompts_path())),
-            complete_while_typing=False,
-            complete_in_thread=True,
-            key_bindings=bindings,
-        )
+            import readline  # noqa: PLC0415 - changes the terminal; only for the line mode
+        except ImportError:
+            self._readline = None
+            return
+        self._readline = readline
+        readline.set_auto_history(False)
+        readline.set_completer_delims(" \t\n")
+        is_libedit = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
+        readline.parse_and_bind("set enable-bracketed-paste on")
         if ConfigFile.of_home().settings().get_bool("display.vim_keys"):
-            self._use_vim_keys()
+            readline.parse_and_bind("set editing-mode vi")
+            readline.parse_and_bind("set show-mode-in-prompt on")
+        for text in self._history.texts:
+            readline.add_history(text)
 
-    def _use_vim_keys(self) -> None:
-        """Edit with vim keys, and show the mode at the right edge."""
-        from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig  # noqa: PLC0415 - as above
-        from prompt_toolkit.enums import EditingMode  # noqa: PLC0415 - as above
+        def complete(_word: str, number: int) -> str | None:
+            before = readline.get_line_buffer()[: readline.get_endidx()]
+            return next(itertools.islice(completions(conversation, before), number, None), None)
 
-        session, application = self._session, self._session.app
-        session.editing_mode = EditingMode.VI
-        session.cursor = ModalCursorShapeConfig()
-        application.ttimeoutlen = ESCAPE_SECONDS
+        readline.set_completer(complete)
 
-        def mode() -> str:
-            name = application.vi_state.input_mode.value.removeprefix("vi-").upper()
-            return "" if application.is_done else VIM_MODES.get(name, name)
+    def read(self, typed: str) -> str | None:
+        """A line, prefilled with *typed*; None at the end of input."""
+        while True:
+            if self._readline is not None:
+                self._readline.set_startup_hook(
+                    functools.partial(self._readline.insert_text, typed)
+                )
+            try:
+                with self._shutdown.prompt():
+                    line = input(PROMPT)
+            except EOFError:
+                return None
+            except KeyboardInterrupt:
+                if self._shutdown.is_second_interrupt():
+                    return None
+                self._out.text("")
+                typed = ""  # Ctrl+C clears the line
+                continue
+            if line.strip():
+                self._history.add(line)
+                if self._readline is not None:
+                    self._readline.add_history(line)
+            return line
 
-        session.rprompt = mode
 
-    def read(self, suggestion: str) -> str:
-        """Read a line, prefilled with a suggestion; a slash replaces an unchanged one."""
-        self._suggestion = suggestion
-        return self._session.prompt(default=suggestion)
-
-    def _insert_slash(self, event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        if self._suggestion and buffer.text == self._suggestion:
-            buffer.text = ""
-        buffer.insert_text("/")
+def completions(conversation: Conversation, before: str) -> Iterator[str]:
+    """What may replace the word before the cursor: a command, its argument, a mentioned file."""
+    mention, argument = MENTION.search(before), ARGUMENT.fullmatch(before)
+    if mention is not None:
+        for path in conversation.file_index.search(mention[1]):
+            yield f'@"{path}"' if " " in path else f"@{path}"
+    elif argument is not None:
+        for command in slash_commands.listed_commands(Surface.TERMINAL):
+            if argument[1] in (command.name, *command.aliases):
+                yield from (choice for choice in command.choices if choice.startswith(argument[2]))
+    elif before.startswith("/") and " " not in before:
+        folder = slash_commands.project_folder(conversation)
+        for command in slash_commands.listed_commands(Surface.TERMINAL, folder):
+            if command.name.startswith(before[1:]):
+                yield f"/{command.name}"
 
 
 def copy(text: str) -> None:
@@ -247,19 +236,6 @@ def prompts_path() -> Path:
     path = paths.private_folder(paths.hermes_home()) / "prompt_history"
     path.touch(mode=paths.FILE_MODE)
     return paths.private_file(path)
-
-
-def _read_line(lines: LineEditor, shutdown: ChatShutdown, typed: str) -> str | None:
-    """Read a line, prefilled with *typed*; None at the end of input."""
-    while True:
-        try:
-            return lines.read(typed)
-        except EOFError:
-            return None
-        except KeyboardInterrupt:
-            if shutdown.is_second_interrupt():
-                return None
-            typed = ""  # Ctrl+C clears the line
 
 
 def report_new_achievements(out: CommandOutput) -> None:
@@ -295,9 +271,9 @@ class ChatShutdown:
         self._requests: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._is_busy = False
         self._interrupted_at = 0.0
+        self._is_prompting = False
         self.code = 0  # the exit code of a terminating signal
         self.is_exiting = False
-        self.on_stop: Callable[[], object] = lambda: None  # called in addition to the interrupt
         self._previous_handlers = dict(self._install())
 
     @contextlib.contextmanager
@@ -316,6 +292,15 @@ class ChatShutdown:
             self._requests.put(None)
             forwarder.join(timeout=5)
 
+    @contextlib.contextmanager
+    def prompt(self) -> Iterator[None]:
+        """Raise KeyboardInterrupt on Ctrl+C while a line is read."""
+        self._is_prompting = True
+        try:
+            yield
+        finally:
+            self._is_prompting = False
+
     def _forward_requests(self) -> None:
         """Interrupt the turn on request; repeat it for a turn that has only just started."""
         reason: str | None = ""
@@ -324,7 +309,6 @@ class ChatShutdown:
                 reason = self._requests.get(timeout=INTERRUPT_RETRY_SECONDS if reason else None)
             if reason:
                 self._conversation.agent.interrupt(reason)
-                self.on_stop()
 
     def is_second_interrupt(self) -> bool:
         """Whether Ctrl+C was pressed twice in a short time."""
@@ -333,10 +317,6 @@ class ChatShutdown:
         self._interrupted_at = now
         return is_second
 
-    def exit_after_turn(self) -> None:
-        """Exit after the turn."""
-        self.is_exiting = True
-
     def _install(self) -> Iterator[tuple[int, Any]]:
         yield signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -344,6 +324,8 @@ class ChatShutdown:
 
     def _interrupt(self, _number: int, _frame: object) -> None:
         """Interrupt the turn on the first Ctrl+C; exit on the second."""
+        if self._is_prompting:
+            raise KeyboardInterrupt
         if self.is_second_interrupt():
             self.is_exiting = True
             raise KeyboardInterrupt

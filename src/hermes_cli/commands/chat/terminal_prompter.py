@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import termios
 from typing import TYPE_CHECKING, Final
 
 from hermes_agent.permissions.grants import check_rule
@@ -10,7 +12,7 @@ from hermes_agent.tools.prompter import DENIED, UNAVAILABLE, ApprovalAnswer, des
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from hermes_agent.tools.prompter import ApprovalRequest
     from hermes_cli.output import CommandOutput
@@ -39,10 +41,7 @@ class TerminalPrompter:
     def __init__(self, out: CommandOutput, *, is_interactive: bool) -> None:
         self._out = out
         self._is_interactive = is_interactive
-        self.is_deciding = False  # whether an approval is requested
         self.has_refused = False  # whether an approval was needed and there was no user to ask
-        # Reads the answer with its newline; empty at the end of input.
-        self.read_line: Callable[[], str] = sys.stdin.readline
 
     def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask for approval of a command until the answer is valid."""
@@ -51,17 +50,10 @@ class TerminalPrompter:
             return ApprovalAnswer(UNAVAILABLE)
         for text, style in approval_card(request):
             self._out.quote(text, style)
-        self.is_deciding = True
-        try:
-            return self._decision(request)
-        finally:
-            self.is_deciding = False
-
-    def _decision(self, request: ApprovalRequest) -> ApprovalAnswer:
         always = ", [a]lways (or a RULE)" if request.may_always else ""
         while True:
             self._out.prompt(f"Allow? [o]nce, for this [s]ession{always}, [d]eny (or d REASON): ")
-            line = self.read_line()
+            line = _read_line()
             if not line:
                 return DENIED
             try:
@@ -93,10 +85,17 @@ class TerminalPrompter:
         for number, choice in enumerate(choices, 1):
             self._out.note(f"  {number}. {choice}")
         self._out.prompt("> ")
-        answer = self.read_line().strip()
+        answer = _read_line().strip()
         if answer.isdigit() and 0 < int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer
+
+
+def _read_line() -> str:
+    """A line with its newline, empty at the end of input; what was typed before is no answer."""
+    with contextlib.suppress(termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    return sys.stdin.readline()
 
 
 def parse_decision(line: str) -> ApprovalAnswer | None:

@@ -16,7 +16,7 @@ from hermes_core.human_format import duration
 from hermes_core.terminal_text import fit, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
@@ -60,7 +60,6 @@ class TurnPrinter:
         self._as_json = as_json
         self._is_mid_line = False
         self._countdown = Countdown(out)
-        self.on_steering_read: Callable[[], object] = lambda: None
         self.shown_notice = ""  # before the first turn
 
     def run_turn(self, text: str) -> int:
@@ -68,12 +67,7 @@ class TurnPrinter:
         code = 1
         if not self._as_json:
             self._conversation.on_review = self._out.note
-        is_first = True
         for event in self._conversation.send(text):
-            if isinstance(event, events.MessageStored) and event.role == "user":
-                if not is_first:
-                    self.on_steering_read()
-                is_first = False
             if self._as_json:
                 self._out.json_line(event_as_dict(event))
                 self._out.flush()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.checkpoints.archive import CheckpointArchive
 from hermes_agent.checkpoints.records import DAY_SECONDS
 from hermes_agent.checkpoints.store import CheckpointCleanup
-from hermes_cli.commands.chat.file_prompts import print_diff
+from hermes_cli.commands.chat.terminal_prompter import DIFF_STYLES
 from hermes_cli.history import open_for_reading
 from hermes_cli.output import TableColumn, confirm
 from hermes_cli.parser import add_command, add_json_option
@@ -188,7 +188,7 @@ def print_changes(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.json:
         out.json({"numbers": list(selection.numbers), "diff": text})
     else:
-        print_diff(text.splitlines(), out)
+        print_diff(text, out)
     return 0
 
 
@@ -199,7 +199,7 @@ def restore(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.dry_run:
         return _print_plan(plan.paths, plan.diff, arguments, out)
     if not arguments.json and plan.paths:
-        print_diff(plan.diff.splitlines(), out)
+        print_diff(plan.diff, out)
     count = human_format.plural(len(plan.paths), "file")
     is_confirmed = arguments.yes or not plan.paths
     if not confirm(f"Restore {count}?", out, is_confirmed=is_confirmed):
@@ -228,7 +228,7 @@ def _print_plan(
     for item in paths:
         note = f" ({item.problem})" if item.problem else ""
         out.text(f"{item.name}: {item.change.kind} by the agent{note}")
-    print_diff(diff.splitlines(), out)
+    print_diff(diff, out)
     return 0
 
 
@@ -239,6 +239,13 @@ def _planned(item: PlannedPath) -> dict[str, JsonData]:
         "problem": item.problem,
         "may_force": item.may_force,
     }
+
+
+def print_diff(diff: str, out: CommandOutput) -> None:
+    """Print a unified diff in colours."""
+    for line in diff.splitlines():
+        is_head = line.startswith(("+++", "---", "diff "))
+        out.text(line, "bold" if is_head else DIFF_STYLES.get(line[:1], ""))
 
 
 def clean(arguments: argparse.Namespace, out: CommandOutput) -> int:
