@@ -123,12 +123,15 @@ def test_input_typed_during_a_turn_is_sent_after_it(slow: ScriptServer) -> None:
     assert texts == ["count", SLOW, "and then?", "Second answer."]
 
 
-def test_what_was_typed_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:
+def test_what_was_typed_before_a_question_is_no_answer_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "kept"
     folder.mkdir()
     calls = (
         "{name: terminal, arguments: {command: sleep 1}}, "
-        f"{{name: terminal, arguments: {{command: rm -rf {folder}}}}}"
+        "{name: terminal, arguments: {command: rm -rf kept}}"
     )
     steps = f"steps: [{{calls: [{calls}]}}, {{say: Over.}}]"
     with ScriptServer(ModelScript.parse(steps)) as server:
