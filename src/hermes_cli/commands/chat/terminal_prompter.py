@@ -92,7 +92,7 @@ class TerminalPrompter:
 
 
 def _read_line() -> str:
-    """A line with its newline, empty at the end of input; what was typed before is no answer."""
+    """A line with its newline, empty at the end of input; discard what was typed before."""
     with contextlib.suppress(termios.error):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     return sys.stdin.readline()
