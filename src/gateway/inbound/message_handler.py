@@ -340,8 +340,7 @@ class MessageHandler:
         """The one-time notice of a conversation that the reset policy has started."""
         policy = self._routes.config.get_reset_policy(entry.platform, entry.chat_type)
         platform = entry.platform.value if entry.platform else ""
-        is_enabled = policy.notify and platform not in policy.notify_exclude_platforms
-        if not (is_enabled and entry.was_auto_reset and entry.reset_had_activity):
+        if not (policy.notifies(platform) and entry.was_auto_reset and entry.reset_had_activity):
             return []
         return [RESET_NOTE.format(reason=entry.auto_reset_reason)]
 

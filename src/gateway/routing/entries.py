@@ -14,14 +14,13 @@ from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import KeyFormatError
 from hermes_core.legacy_session_keys import parse_legacy
-from hermes_core.policy import Expiry, ResetPolicy
 from hermes_core.time_zones import find_zone
 from hermes_state.delivery.routes import Route
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from gateway.config import SessionResetPolicy
+    from hermes_core.policy import Expiry, ResetPolicy
     from hermes_state.delivery.stored_json import StoredRoute, StoredSource
     from hermes_state.engine.values import SqlValue
 
@@ -93,16 +92,15 @@ STORED_ACTIVITY: Final = timedelta(seconds=5)  # that of shorter turns is stored
 
 def expiry_reason(
     entry: SessionEntry,
-    policy: SessionResetPolicy,
+    policy: ResetPolicy,
     now: datetime | None = None,
     zone: ZoneInfo | None = None,
 ) -> Expiry | None:
     """Why the conversation has expired: `idle` or `daily`; None if it has not."""
     if policy.mode == "none":
         return None
-    rule = ResetPolicy(policy.mode, policy.at_hour, policy.idle_minutes)
     last_active, current = entry.updated_at.astimezone(UTC), now or datetime.now(UTC)
-    return rule.expired(last_active, current, zone or user_zone())
+    return policy.expired(last_active, current, zone or user_zone())
 
 
 def user_zone() -> ZoneInfo:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.routing.sources import SessionSource
+    from hermes_core.policy import ResetPolicy
     from hermes_state.delivery.routes import Route
     from hermes_state.store import SessionDB
 
@@ -385,7 +386,7 @@ class SessionRoutes:
 
     # Expiry
 
-    def _policy(self, entry: SessionEntry) -> Any:
+    def _policy(self, entry: SessionEntry) -> ResetPolicy:
         return self.config.get_reset_policy(entry.platform, entry.chat_type)
 
     def _is_busy(self, entry: SessionEntry) -> bool:
