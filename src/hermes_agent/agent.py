@@ -372,6 +372,11 @@ class AIAgent:
         """Interrupt the running turn; streamed text is kept."""
         self._cancel.request(reason)
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the running turn was interrupted."""
+        return self._cancel.is_requested
+
     def steer(self, text: str, uid: str | None = None) -> None:
         """Add input to the running turn; the model reads it after the next tool result.
 

@@ -25,7 +25,7 @@ RESET_MODES = ("none", "idle", "daily", "both")
 
 @dataclass(frozen=True, slots=True)
 class ResetPolicy:
-    """When a place gets a new conversation automatically, and whether the user is told."""
+    """When a place gets a new conversation automatically, and whether the user is notified."""
 
     mode: str = "none"
     at_hour: int = 4
@@ -42,7 +42,7 @@ class ResetPolicy:
             raise ConfigError(f"Idle minutes {self.idle_minutes}: it must be at least 1.")
 
     def notifies(self, platform: str) -> bool:
-        """Whether a user of a platform is told of an automatic reset."""
+        """Whether users of a platform are notified of an automatic reset."""
         return self.notify and platform not in self.notify_exclude_platforms
 
     def expired(self, last_active: datetime, now: datetime, zone: ZoneInfo) -> Expiry | None:

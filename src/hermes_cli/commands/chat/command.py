@@ -135,6 +135,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         if question is None and out.is_watched and not arguments.json:
             ask_at_start(Path.cwd(), out)
         conversation = Conversation(db, prompter, options)
+        prompter.is_stopped = lambda: conversation.agent.is_stopping
         if not is_structured:
             _warn_of_demo_model(conversation, out, is_json=arguments.json)
         shutdown = ChatShutdown(conversation)

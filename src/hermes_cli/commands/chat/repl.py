@@ -199,6 +199,8 @@ class LineReader:
                 self._out.text("")
                 typed = ""  # Ctrl+C clears the line
                 continue
+            if typed and line.startswith(f"{typed}/"):  # a command typed after the suggestion
+                line = line.removeprefix(typed)
             if line.strip():
                 self._history.add(line)
                 if self._readline is not None:
