@@ -558,7 +558,7 @@ class Conversation:
     @property
     def _is_imported(self) -> bool:
         """Whether this is a conversation of another agent, which is never changed here."""
-        if self.session_id != self._own_id and not self.db.imports.is_foreign(self.session_id):
+        if self.session_id != self._own_id and not self.db.sessions.is_foreign(self.session_id):
             self._own_id = self.session_id
         return self.session_id != self._own_id
 

@@ -42,7 +42,6 @@ HAS_PENDING = """
         OR (name >= 'kept.origin.' AND name < 'kept.origin/') LIMIT 1
 """
 HAS_TABLE: Final = "hermes_imported_session"
-ORIGINAL_AGENT: Final = "hermes-agent"
 
 
 class ImportRepository(Repository):
@@ -135,25 +134,12 @@ class ImportRepository(Repository):
         rows = self.engine.read(lambda reader: reader.rows(SESSIONS))
         return [SessionOrigin._make(row) for row in rows]
 
-    def of_session(self, session_id: str) -> SessionOrigin | None:
-        """Where a conversation came from; None if it was not imported."""
-        if HAS_TABLE not in self.engine.columns.tables:
-            return None
-        sql = f"{SESSIONS} WHERE session_id = ?"
-        row = self.engine.read(lambda reader: reader.row(sql, (session_id,)))
-        return SessionOrigin._make(row) if row else None
-
-    def is_foreign(self, session_id: str) -> bool:
-        """Whether a conversation belongs to another agent; those of hermes-agent do not."""
-        imported = self.of_session(session_id)
-        return imported is not None and imported.agent != ORIGINAL_AGENT
-
     def continue_here(self, session_id: str, source: str) -> str:
         """The conversation in which an imported one is continued: a new branch of it.
 
         Other conversations, and those of hermes-agent, are continued in place.
         """
-        if not self.is_foreign(session_id):
+        if not sessions.SessionRepository(self.context).is_foreign(session_id):
             return session_id
         return EditRepository(self.context).branch(session_id, source=source)
 
