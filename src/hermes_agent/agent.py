@@ -31,8 +31,14 @@ from hermes_agent.providers.base import complete
 from hermes_agent.toolbox import TurnContext, no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn import MAX_STEPS, Turn, TurnDependencies
-from hermes_agent.turn_control import Cancel, Steering, join_texts
-from hermes_agent.turn_deadline import DEFAULT_LIMITS, TurnDeadline, WaitingPrompter
+from hermes_agent.turn_control import (
+    DEFAULT_LIMITS,
+    Cancel,
+    Steering,
+    TurnDeadline,
+    WaitingPrompter,
+    join_texts,
+)
 from hermes_agent.turn_hooks import TurnHooks, TurnIdentity, no_plugins
 from hermes_core.ids import new_session_id
 from hermes_core.isolate import Failure, attempt
@@ -48,7 +54,7 @@ if TYPE_CHECKING:
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.turn import AnswerHook
-    from hermes_agent.turn_deadline import TurnLimits
+    from hermes_agent.turn_control import TurnLimits
     from hermes_agent.turn_hooks import HookInvoker, TurnPlugins
     from hermes_core.json_values import JsonObject
     from hermes_state.delivery.leases import Lease

@@ -29,7 +29,7 @@ from hermes_agent.tools.schedule import SCHEDULE_TOOL, schedule_tool
 from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.tools.web.tools import WebTools
-from hermes_agent.turn_deadline import TurnLimits
+from hermes_agent.turn_control import TurnLimits
 from hermes_conversation import shell_hooks
 from hermes_conversation.command_environment import (
     command_environment,

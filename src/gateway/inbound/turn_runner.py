@@ -22,7 +22,7 @@ from hermes_agent.answer_problems import find_problem, with_notice
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_agent.events import FailureKind, ToolFinished, ToolStarted
 from hermes_agent.toolbox import STOP_SECONDS
-from hermes_agent.turn_deadline import LONGEST_TOOL_SECONDS, MAX_CHECK_SECONDS
+from hermes_agent.turn_control import LONGEST_TOOL_SECONDS, MAX_CHECK_SECONDS
 from hermes_core.errors import HermesError, LeaseTakenError, NoModelError, StoreError
 from hermes_core.roles import Right, may
 from hermes_state.files import media_of
