@@ -12,8 +12,14 @@ from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.checkpoints.records import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
-from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
-from hermes_agent.context.system_prompt import LARGE_PROFILE, system_prompt, with_instructions
+from hermes_agent.context.profiles import (
+    LARGE_PROFILE,
+    AgentProfile,
+    profile_for,
+    system_prompt,
+    warning_for,
+    with_instructions,
+)
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants

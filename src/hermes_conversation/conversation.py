@@ -20,7 +20,7 @@ from hermes_agent.events import (
 from hermes_agent.messages import Usage
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_agent.tools.prompter import SecretPrompter
 from hermes_agent.tools.todo import current_items
 from hermes_conversation import agent_factory, attachments, export

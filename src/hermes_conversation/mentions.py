@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.tools import files, real_paths
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_conversation import attachments
 from hermes_conversation.attachments import AttachedText, Picture
 from hermes_core import human_format

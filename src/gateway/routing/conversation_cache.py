@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.platforms.names import Platform
-from hermes_agent.context.system_prompt import with_instructions
+from hermes_agent.context.profiles import with_instructions
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import RiskFinding
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
     choice,
     number,
     parameter,
     reporting_errors,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, success
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:

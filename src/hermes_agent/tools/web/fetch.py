@@ -13,8 +13,7 @@ from urllib.request import getproxies
 import httpx2
 
 from hermes_agent.providers.http_stream import ssl_context
-from hermes_agent.tools.arguments import ToolError, number, text
-from hermes_agent.tools.base import success
+from hermes_agent.tools.base import ToolError, number, success, text
 from hermes_agent.tools.web.tools import WebAddress, matches_host, parse_url
 from hermes_core import __version__
 from hermes_core.html_text import html_title, html_to_text

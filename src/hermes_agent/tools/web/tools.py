@@ -11,8 +11,15 @@ from urllib.parse import urlsplit
 
 from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import Refuse, RiskFinding
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool, always_reads
+from hermes_agent.tools.base import (
+    Tool,
+    ToolError,
+    always_reads,
+    parameter,
+    reporting_errors,
+    schema,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
