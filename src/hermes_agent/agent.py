@@ -26,7 +26,7 @@ from hermes_agent.events import (
     outcome,
 )
 from hermes_agent.memory.review import ReviewDependencies, Reviews
-from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.messages import ANONYMOUS, PromptIdentity, ToolCall, Usage
 from hermes_agent.providers.base import complete
 from hermes_agent.toolbox import TurnContext, no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
@@ -214,24 +214,18 @@ class AIAgent:
     def turn(
         self,
         content: Any,
-        *,
+        identity: PromptIdentity = ANONYMOUS,
         on_answer: AnswerHook | None = None,
-        sender_id: str = "",
-        **fields: Any,
     ) -> Iterator[Event]:
         """Run a turn with a user message; yields its events, the last is TurnFinished.
 
         *on_answer* returns a change that is stored in the same transaction as the answer.
-        Plugins get *sender_id*, the user ID of the person in a chat.
         """
-        prompt = NewPrompt(content, fields)
+        prompt = NewPrompt(content, identity)
         return self._run_turn(
-            lambda turn, is_new, row_id: turn.run(
-                content, is_first=is_new, row_id=row_id, **fields
-            ),
+            lambda turn, is_new, row_id: turn.run(prompt, is_first=is_new, row_id=row_id),
             on_answer,
             prompt,
-            sender_id,
         )
 
     def resume(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
@@ -243,14 +237,13 @@ class AIAgent:
         run: Callable[[Turn, bool, int | None], Iterator[Event]],
         on_answer: AnswerHook | None,
         prompt: NewPrompt | None = None,
-        sender_id: str = "",
     ) -> Iterator[Event]:
         if not self._is_turn_expected:
             self._cancel = Cancel()
         self._is_turn_expected, self._has_unannounced_turn = False, True
         self._apply_profile()
         turn_id = self._store.ids.new()
-        hooks = self._hooks(turn_id, sender_id)
+        hooks = self._hooks(turn_id, prompt.identity.sender_id if prompt is not None else "")
         is_new, lease, row_id = self._begin(hooks, prompt)
         finished: TurnFinished | None = None
         last_usage = Usage()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.events import Retrying, TextDelta, ToolFinished, ToolStarted
+from hermes_agent.messages import ANONYMOUS, PromptIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -185,17 +186,10 @@ def join_texts(inputs: list[SteeringInput]) -> str:
     return "\n\n".join(item.text for item in inputs)
 
 
-class StoredIdentity(TypedDict, total=False):
-    """The identity of a message, and those of messages merged into it."""
-
-    uid: str
-    aliases: list[str]
-
-
-def stored_identity(inputs: list[SteeringInput]) -> StoredIdentity:
-    """The message ID for the store, with the other IDs as aliases."""
+def joint_identity(inputs: list[SteeringInput]) -> PromptIdentity:
+    """The message ID of the first, with the other IDs as aliases."""
     uids = [item.uid for item in inputs if item.uid]
-    return {"uid": uids[0], "aliases": uids[1:]} if uids else {}
+    return PromptIdentity(uids[0], tuple(uids[1:])) if uids else ANONYMOUS
 
 
 class Cancel:

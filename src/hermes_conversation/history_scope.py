@@ -22,7 +22,7 @@ def latest_session_in(db: SessionDB, folder: str) -> ListedSession | None:
         limit=PAGE_SIZE, offset=offset, order_by_last_active=True, cwd_prefix=folder
     ):
         for row in rows:
-            if row.session.cwd == folder and not db.sessions.imported_from(row.session.id):
+            if row.session.cwd == folder and db.imports.of_session(row.session.id) is None:
                 return row
         offset += len(rows)
     return None

@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from gateway.inbound.commands import ChatCommands
     from gateway.inbound.turn_runner import TurnRunner
     from gateway.platforms.base import MessageEvent
-    from gateway.routing.entries import SessionEntry
     from gateway.routing.session_routes import SessionRoutes
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredUsage
     from hermes_state.engine.transaction import Tx

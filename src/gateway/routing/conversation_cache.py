@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.inbound.questions import ChatQuestions
-    from gateway.routing.entries import SessionEntry
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.tools.send_file import SendsFiles
     from hermes_state.delivery.stored_json import StoredSource

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import orjson
 
-from hermes_core.atomic_files import folder_locked, write_atomically
-from hermes_core.json_files import read_json
+from hermes_core.atomic_files import folder_locked, read_json, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable

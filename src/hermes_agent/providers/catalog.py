@@ -14,8 +14,8 @@ from hermes_agent.providers import selection
 from hermes_agent.providers.own_prices import own_prices, with_own_prices
 from hermes_agent.providers.presets import ANTHROPIC, OPENAI, PRESETS, preset_of
 from hermes_agent.providers.selection import ModelChoice
+from hermes_core.atomic_files import read_json, write_json
 from hermes_core.clock import SystemClock
-from hermes_core.json_files import read_json, write_json
 from hermes_core.known_models import find_known_model
 from hermes_core.paths import hermes_home
 

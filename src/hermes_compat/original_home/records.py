@@ -12,7 +12,7 @@ from hermes_core.errors import UsageError
 from hermes_core.json_values import JsonObject, JsonValue, object_in
 from hermes_import.importer import AgentImport, ImportOptions
 from hermes_import.registry import SourceRegistry
-from hermes_state.sessions.rows import ORIGINAL_AGENT
+from hermes_state.imports.repository import ORIGINAL_AGENT
 from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:

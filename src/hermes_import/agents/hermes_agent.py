@@ -19,6 +19,7 @@ from hermes_import.files import file_unit
 from hermes_import.sources import Unit
 from hermes_import.times import seconds_of
 from hermes_state.imports.original_history import FILE_NAME, OriginalHistory
+from hermes_state.imports.repository import ORIGINAL_AGENT
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,
@@ -28,7 +29,6 @@ from hermes_state.imports.rows import (
     UsageColumns,
 )
 from hermes_state.messages.rows import decode_content, decode_json
-from hermes_state.sessions.rows import ORIGINAL_AGENT
 from hermes_state.sessions.usage import COSTS, COUNTERS
 from hermes_state.store_settings import store_url
 

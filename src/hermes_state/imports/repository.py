@@ -6,12 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.imports import part_storage
 from hermes_state.imports.identities import IS_USABLE, identities, known_rows
-from hermes_state.imports.inheritance import complete_forks
 from hermes_state.imports.rows import SessionOrigin, UnitState
-from hermes_state.messages.edits import EditRepository
-from hermes_state.portable.importer import link_pending
 from hermes_state.repository import Repository
 from hermes_state.sessions import rows as sessions
 
@@ -42,6 +38,7 @@ HAS_PENDING = """
         OR (name >= 'kept.origin.' AND name < 'kept.origin/') LIMIT 1
 """
 HAS_TABLE: Final = "hermes_imported_session"
+ORIGINAL_AGENT: Final = "hermes-agent"
 
 
 class ImportRepository(Repository):
@@ -83,9 +80,11 @@ class ImportRepository(Repository):
         not announced.
         """
 
+        from hermes_state.imports.part_storage import PartStorage  # noqa: PLC0415 - turns only read
+
         def store(tx: Tx) -> list[PartResult]:
             results = [
-                part_storage.PartStorage(tx, self.ids, agent, path, part).store(
+                PartStorage(tx, self.ids, agent, path, part).store(
                     is_live=is_live, run_started_at=run_started_at
                 )
                 for path, part, is_live in parts
@@ -113,15 +112,20 @@ class ImportRepository(Repository):
         """Link conversations whose parent was imported after them, and complete forks."""
         if not self.engine.read(lambda reader: reader.value(HAS_PENDING)):
             return 0
+        from hermes_state.imports.inheritance import complete_forks  # noqa: PLC0415 - as above
+        from hermes_state.portable.importer import link_pending  # noqa: PLC0415 - as above
+
         return self.engine.write_upkeep(lambda tx: link_pending(tx) + complete_forks(tx))
 
     def end_idle(self, before: float) -> list[str]:
         """End the conversations without a record since *before*; returns them."""
 
+        from hermes_state.imports.part_storage import IDLE  # noqa: PLC0415 - as above
+
         def end(tx: Tx) -> list[str]:
             ended = []
             for session_id, at in tx.rows(IDLE_SESSIONS, (before,)):
-                if sessions.end(tx, self.ids.new(), session_id, part_storage.IDLE, ended_at=at):
+                if sessions.end(tx, self.ids.new(), session_id, IDLE, ended_at=at):
                     ended.append(session_id)
             return ended
 
@@ -134,13 +138,28 @@ class ImportRepository(Repository):
         rows = self.engine.read(lambda reader: reader.rows(SESSIONS))
         return [SessionOrigin._make(row) for row in rows]
 
+    def of_session(self, session_id: str) -> SessionOrigin | None:
+        """Where a conversation came from; None if it was not imported."""
+        if HAS_TABLE not in self.engine.columns.tables:
+            return None
+        sql = f"{SESSIONS} WHERE session_id = ?"
+        row = self.engine.read(lambda reader: reader.row(sql, (session_id,)))
+        return SessionOrigin._make(row) if row else None
+
+    def is_foreign(self, session_id: str) -> bool:
+        """Whether a conversation belongs to another agent; those of hermes-agent do not."""
+        imported = self.of_session(session_id)
+        return imported is not None and imported.agent != ORIGINAL_AGENT
+
     def continue_here(self, session_id: str, source: str) -> str:
         """The conversation in which an imported one is continued: a new branch of it.
 
         Other conversations, and those of hermes-agent, are continued in place.
         """
-        if not sessions.SessionRepository(self.context).is_foreign(session_id):
+        if not self.is_foreign(session_id):
             return session_id
+        from hermes_state.messages.edits import EditRepository  # noqa: PLC0415 - as above
+
         return EditRepository(self.context).branch(session_id, source=source)
 
     def counts(self) -> dict[str, tuple[int, float]]:

@@ -243,10 +243,6 @@ def archive(tx: Tx, session_id: str, archived: bool) -> bool:
     return sum(changed) > 0
 
 
-ORIGINAL_AGENT = "hermes-agent"
-IMPORTED_FROM = "SELECT agent FROM hermes_imported_session WHERE session_id = ?"
-
-
 class SessionRepository(Repository):
     """Lifecycle and columns of sessions."""
 
@@ -392,16 +388,6 @@ class SessionRepository(Repository):
                 process_identity.leave(tx, old_session_id, self.identity.process_id)
 
         self.engine.write(change)
-
-    def imported_from(self, session_id: str) -> str:
-        """The agent from whose history a conversation was imported; empty for others."""
-        if "hermes_imported_session" not in self.engine.columns.tables:
-            return ""
-        return self.engine.read(lambda reader: reader.value(IMPORTED_FROM, (session_id,))) or ""
-
-    def is_foreign(self, session_id: str) -> bool:
-        """Whether a conversation belongs to another agent; those of hermes-agent do not."""
-        return self.imported_from(session_id) not in {"", ORIGINAL_AGENT}
 
     def find(self, session_id: str) -> SessionRow | None:
         """A session with its system prompt, or None."""

@@ -18,7 +18,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.signals import stop_signals
 from hermes_import.importer import AgentImport, ImportOptions
-from hermes_state.sessions.rows import ORIGINAL_AGENT
+from hermes_state.imports.repository import ORIGINAL_AGENT
 from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
