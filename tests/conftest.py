@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 import hermes_plugin_host
-from hermes_agent.providers.presets import PRESETS
+from hermes_agent.providers.apis import PRESETS
 from hermes_state.engine.sqlite import driver
 from support import cpu_seconds, selection, signals
 from support.command_line import Hermes, run_hermes

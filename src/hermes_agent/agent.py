@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_agent.context.compaction import SummaryInput, compact, is_due
 from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow
 from hermes_agent.conversation_store import ConversationStore, NewPrompt
+from hermes_agent.costs import complete
 from hermes_agent.events import (
     Failed,
     FailureKind,
@@ -27,7 +28,6 @@ from hermes_agent.events import (
 )
 from hermes_agent.memory.review import ReviewDependencies, Reviews
 from hermes_agent.messages import ANONYMOUS, PromptIdentity, ToolCall, Usage
-from hermes_agent.providers.base import complete
 from hermes_agent.toolbox import TurnContext, no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn import MAX_STEPS, Turn, TurnDependencies
@@ -182,9 +182,9 @@ class AIAgent:
         return self._provider.current.model
 
     @property
-    def api_mode(self) -> str:
-        """The kind of API of the current model; `local` is the built-in model."""
-        return self._provider.current.api_mode
+    def is_demo(self) -> bool:
+        """Whether the current model is too small for more than trying things out."""
+        return self._provider.current.is_demo
 
     @property
     def window(self) -> int:

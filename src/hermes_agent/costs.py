@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
-from hermes_agent.providers.own_prices import own_price
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.price_entries import ALLOWED_PRICE, SECTION, OwnPrice, is_price, parse_price
+from hermes_core.config.yaml_reader import is_set
+from hermes_core.errors import ConfigError
 from hermes_core.known_models import (
     KnownModel,
     find_known_model,
@@ -29,12 +32,13 @@ if TYPE_CHECKING:
     from hermes_agent.messages import ModelRequest, Usage
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.retry import FallbackProvider
+    from hermes_agent.turn_control import Cancel
     from hermes_state.engine.transaction import Tx
 
 # Failures after the server has started to process the request.
 STARTED_FAILURES: Final = frozenset({FailureKind.CUT, FailureKind.TIMEOUT})
 OWN_PRICE: Final = "config.yaml"
-FREE_API_MODES: Final = frozenset({"local", "script"})
+MAX_NAME_CHARACTERS: Final = 200
 
 
 class SettledUsage(NamedTuple):
@@ -142,7 +146,7 @@ def billing_fields(
         known = KnownModel(0, own.input, own.cache_read, own.cache_write, own.output, OWN_PRICE)
         priced = _priced(price(usage, known) or 0.0, "estimated", OWN_PRICE)
         return {**fields, **priced, "pricing_version": OWN_PRICE}
-    if provider.api_mode in FREE_API_MODES or is_loopback(provider.base_url):
+    if provider.is_free or is_loopback(provider.base_url):
         # An estimated number of tokens is marked as such even if it is free.
         return {**fields, **_priced(0.0, "estimated" if is_estimate else "included", "local")}
     known_model = find_known_model(provider.base_url, provider.model)
@@ -155,3 +159,58 @@ def billing_fields(
 
 def _priced(amount: float, status: str, source: str) -> BillingFields:
     return {"estimated_cost_usd": amount, "cost_status": status, "cost_source": source}
+
+
+def complete(
+    provider: FallbackProvider, request: ModelRequest, cancel: Cancel, store: ConversationStore
+) -> Reply | Failed:
+    """Send a request and count its usage; returns the final event."""
+    meter = UsageMeter(store, provider, request)
+    for event in provider.stream(request, cancel):
+        if isinstance(event, Reply | Failed):
+            return event._replace(usage=meter.settle(event))
+        meter.observe(event)
+    return Failed(FailureKind.BROKEN, "The provider ended the stream without a reply.")
+
+
+# Prices of the section `prices` of config.yaml
+
+
+def own_prices(config: ConfigFile | None = None) -> dict[str, OwnPrice]:
+    """The prices that the user has set, without invalid entries, which `hermes doctor` reports.
+
+    They replace the prices of the providers' lists and of the table of known models, for example
+    for a negotiated rate or for a server of one's own.
+    """
+    block = (config or ConfigFile.of_home()).block(SECTION)
+    found = {name: parse_price(fields) for name, fields in block.items()}
+    return {name: price for name, price in found.items() if price is not None}
+
+
+def own_price(model: str) -> OwnPrice | None:
+    """The price of a model, if the user has set one."""
+    if not is_set(SECTION):
+        return None
+    try:
+        return own_prices().get(model)
+    except ConfigError:
+        return None  # a turn continues; `hermes doctor` reports the section
+
+
+def set_price(config: ConfigFile, model: str, price: OwnPrice) -> None:
+    """Store the price of a model."""
+    if not model.strip() or len(model) > MAX_NAME_CHARACTERS:
+        raise ConfigError(f"The name of a model has 1 to {MAX_NAME_CHARACTERS} characters.")
+    for name, value in price._asdict().items():
+        if value is not None and not is_price(value):
+            raise ConfigError(f"{name} {ALLOWED_PRICE}.")
+    for name, value in price._asdict().items():
+        config.set_option(SECTION, model, name, None if value is None else float(value))
+
+
+def remove_price(config: ConfigFile, model: str) -> bool:
+    """Use the known price of a model again; whether another one was set."""
+    if model not in config.block(SECTION):
+        return False
+    config.set_entry(SECTION, model, None)
+    return True

@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from hermes_agent.context.profiles import Profile
     from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.permissions.approvals import Mode
+    from hermes_agent.providers.apis import ModelChoice
     from hermes_agent.providers.base import Provider
-    from hermes_agent.providers.selection import ModelChoice
     from hermes_agent.shell_hooks.invoker import ShellHookInvoker
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import ToolItem
@@ -421,7 +421,7 @@ def _first_listed(choice: ModelChoice) -> str:
     (listed,) = catalog.ModelCatalog().load([catalog.endpoint_of(choice)])
     if not listed.models:
         problem = listed.problem or f"{choice.base_url} lists no models."
-        variable = "ANTHROPIC_MODEL" if choice.api == "anthropic" else "OPENAI_MODEL"
+        variable = f"{choice.api.name.upper()}_MODEL"
         raise NoModelError(f"{problem} Name a model with --model NAME or in {variable}.")
     return listed.models[0].model
 
@@ -439,7 +439,7 @@ def environment_notice(settings: Settings, options: ConversationOptions) -> str:
 
 def _window_warning(provider: Provider, window: int) -> str:
     """A warning about a small context window; the built-in demo model needs none."""
-    return "" if provider.api_mode == "local" else warning_for(provider.model, window)
+    return "" if provider.is_demo else warning_for(provider.model, window)
 
 
 def _stored_prompt(row: SessionRow | None, role: Role) -> str:

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import hermes_plugin_host
-from hermes_agent.providers.presets import PRESETS
+from hermes_agent.providers.apis import PRESETS
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.yaml_reader import is_set

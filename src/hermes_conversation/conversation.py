@@ -437,8 +437,7 @@ class Conversation:
     def missing_key_setting(self, name: str) -> str:
         """The setting of the API key that a model needs and that is not set; empty if none."""
         choice = agent_factory.model_chain(ConfigFile.of_home().settings(), name)[0]
-        setting = selection.key_name(choice.api, choice.base_url)
-        return setting if setting.startswith("keys.") and not choice.key else ""
+        return selection.missing_key_setting(choice)
 
     def stop(self) -> None:
         """Stop everything that runs for the conversation; its row is not changed."""

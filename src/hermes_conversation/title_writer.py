@@ -30,7 +30,6 @@ PROMPT_CHARACTERS: Final = 2_000
 ANSWER_CHARACTERS: Final = 1_000
 MAX_CHARACTERS: Final = 60
 MAX_TOKENS: Final = 1_000  # models that think first need more than the title itself
-LOCAL: Final = "local"  # the built-in model is too small for this
 
 
 class TitleWriter:
@@ -47,7 +46,7 @@ class TitleWriter:
         session_id, answer = agent.session_id, finished.text
         if self._tried == session_id or finished.end is not TurnEnd.COMPLETE:
             return
-        if not prompt.strip() or agent.api_mode == LOCAL:
+        if not prompt.strip() or agent.is_demo:
             return
         self._tried = session_id
         is_wanted = ConfigFile.of_home().settings().get_bool("agent.automatic_titles")

@@ -1,23 +1,22 @@
-"""Files that are replaced as a whole, and JSON in them."""
+"""Atomic file writes: a file has either the old or the new content, never a part.
+
+A temporary file is written next to the target and synced, renamed to the target, and the
+folder is synced. A temporary file left by a killed process is deleted by a later write to
+the same target.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
-import logging
 import os
-import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hermes_core.paths import FILE_MODE, private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from hermes_core.clock import Clock
-
 
 _ABANDONED_SECONDS = 3600
 
@@ -86,59 +85,3 @@ def _remove_abandoned(target: Path, written_at: float) -> None:
             with contextlib.suppress(FileNotFoundError):
                 if entry.stat().st_mtime < written_at - _ABANDONED_SECONDS:
                     (target.parent / entry.name).unlink()
-
-
-log = logging.getLogger(__name__)
-
-
-class JsonRead(NamedTuple):
-    """The content of a JSON file, and the new path of a damaged file."""
-
-    value: object
-    set_aside: Path | None = None
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write *value* as portable JSON: no NaN, ASCII only."""
-    write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
-
-
-def read_json(path: Path, default: object, clock: Clock) -> JsonRead:
-    """Read *path*; returns *default* if the file is missing.
-
-    A file with invalid JSON is renamed and reported, so that the next write does not
-    overwrite it.
-    """
-    try:
-        identity = path.stat()
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return JsonRead(default)
-    try:
-        return JsonRead(json.loads(data))
-    except (ValueError, RecursionError) as error:
-        damage = error
-    set_aside = _set_aside(path, identity, clock)
-    if set_aside is None:
-        return read_json(path, default, clock)
-    log.warning("%s is damaged (%s); it is kept as %s", path, damage, set_aside.name)
-    return JsonRead(default, set_aside)
-
-
-def _set_aside(path: Path, identity: os.stat_result, clock: Clock) -> Path | None:
-    """Rename the damaged file; None when another process has already replaced it."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock.now()))
-    aside = path.with_name(f"{path.name}.damaged-{stamp}")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
-    try:
-        current = path.stat()
-        if (current.st_ino, current.st_mtime_ns) != (identity.st_ino, identity.st_mtime_ns):
-            return None
-        path.rename(aside)
-    except FileNotFoundError:
-        return None
-    sync_folder(path.parent)
-    return aside

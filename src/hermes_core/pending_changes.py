@@ -10,9 +10,10 @@ import secrets
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hermes_core.atomic_files import folder_locked, read_json, write_json
+from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
 from hermes_core.errors import UsageError
+from hermes_core.json_files import read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

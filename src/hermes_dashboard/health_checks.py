@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel
 
-from hermes_agent.providers import model_check, selection
+from hermes_agent.providers import catalog, selection
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
@@ -17,7 +17,7 @@ from hermes_dashboard.models.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.providers.selection import ModelChoice
+    from hermes_agent.providers.apis import ModelChoice
     from hermes_core.config.file import Settings
     from hermes_dashboard.context import DashboardContext
 
@@ -38,7 +38,7 @@ def problem_of(choice: ModelChoice | None) -> str:
     """Why no conversation can start; empty if one can."""
     if choice is None:
         return NO_MODEL
-    missing = model_check.missing_key(choice)
+    missing = catalog.missing_key(choice)
     return "" if missing is None else f"{missing.detail}."
 
 

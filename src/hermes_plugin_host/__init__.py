@@ -89,8 +89,7 @@ def get_plugin_commands() -> dict[str, dict[str, Any]]:
 
 def get_plugin_command_handler(name: str) -> Callable[[str], Any] | None:
     """The handler of a plugin's slash command."""
-    command = get_plugin_commands().get(name.lstrip("/"))
-    return None if command is None else command["handler"]
+    return get_plugin_commands().get(name.lstrip("/"), {}).get("handler")
 
 
 def _warn(name: str, instead: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import hermes_plugin_host
 from hermes_compat.plugins.memory_provider import MemoryConnection
@@ -17,7 +17,7 @@ from hermes_plugin_host.services import PluginModel
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from hermes_achievements.catalogue import Achievement
     from hermes_import.sources import AgentSource
@@ -79,6 +79,20 @@ class ChatPlatform:
     setup: str = ""
 
 
+@dataclass(frozen=True)
+class ModelProvider:
+    """A provider of models: an endpoint with a known API, or a function that opens one."""
+
+    name: str
+    title: str
+    model: str
+    base_url: str = ""
+    variable: str = ""
+    api: str = "openai"
+    open: Callable[[Any, Path], Any] | None = None
+    models: Callable[[], Iterable[str]] | None = None
+
+
 @dataclass
 class Registrations:
     """Everything that one plugin has registered."""
@@ -90,6 +104,7 @@ class Registrations:
     tools: list[PluginTool] = field(default_factory=list)
     achievements: list[Achievement] = field(default_factory=list)
     platforms: list[ChatPlatform] = field(default_factory=list)
+    providers: list[ModelProvider] = field(default_factory=list)
     agent_sources: list[AgentSource] = field(default_factory=list)
     skills: list[Path] = field(default_factory=list)  # folders with a SKILL.md
     transcribers: list[Callable[[str], Any]] = field(default_factory=list)
@@ -214,6 +229,32 @@ class PluginContext:
                 platform.required_env,
                 setup=platform.install_hint,
             )
+        )
+
+    def register_provider(
+        self,
+        name: str,
+        title: str = "",
+        *,
+        model: str,
+        base_url: str = "",
+        variable: str = "",
+        api: Literal["openai", "anthropic"] = "openai",
+        open: Callable[[Any, Path], Any] | None = None,  # noqa: A002 - what it does
+        models: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
+        """Add a provider, whose models are called NAME:MODEL; *model* is the default.
+
+        It is an endpoint *base_url* with a known *api*, or *open* gets a `ModelChoice` and the
+        folder of the conversation and returns a `hermes_agent.providers.base.Provider`. The
+        environment or .env has its key in *variable*. *models* lists the models without HTTP.
+        """
+        if not name.isidentifier() or name != name.lower():
+            raise PluginError(f"invalid provider name {name!r}: use lower-case letters")
+        if open is None and not base_url.startswith(("http://", "https://")):
+            raise PluginError(f"the provider {name} needs a base_url or open")
+        self.registered.providers.append(
+            ModelProvider(name, title or name, model, base_url, variable, api, open, models)
         )
 
     def register_agent_source(self, source: AgentSource) -> None:

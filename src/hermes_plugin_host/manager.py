@@ -135,12 +135,15 @@ class PluginManager:
 
     @property
     def secret_variables(self) -> frozenset[str]:
-        """The environment variables with secrets of platforms."""
-        return frozenset(
-            name
-            for plugin in self.plugins.values()
-            for platform in plugin.registered.platforms
-            for name in (*platform.secrets, *platform.optional_secrets)
+        """The environment variables with secrets of platforms and providers."""
+        registered = [plugin.registered for plugin in self.plugins.values()]
+        keys = {provider.variable for each in registered for provider in each.providers}
+        return frozenset(keys).union(
+            *(
+                (*platform.secrets, *platform.optional_secrets)
+                for each in registered
+                for platform in each.platforms
+            )
         )
 
     def callbacks(self, hook: str) -> list[Callback]:

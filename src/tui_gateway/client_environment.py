@@ -10,7 +10,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from hermes_agent.providers.presets import variable_groups
+from hermes_agent.providers.apis import variable_groups
 from hermes_core.json_values import list_in
 
 if TYPE_CHECKING:

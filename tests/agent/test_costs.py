@@ -9,9 +9,9 @@ import pytest
 from hermes_agent.costs import billing_fields, price
 from hermes_agent.events import MessageStored, Reply, Retrying, TurnEnd
 from hermes_agent.messages import Usage
+from hermes_agent.providers.apis import ANTHROPIC_API, COST_OPTIONS, ModelChoice
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.scripted import ModelScript, ScriptedProvider
-from hermes_agent.providers.selection import COST_OPTIONS, ModelChoice
 from hermes_core.known_models import KnownModel, find_known_model
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def test_cached_tokens_have_their_own_price() -> None:
 
 
 def test_a_cost_is_listed_with_its_provider() -> None:
-    provider = ModelChoice("anthropic", "claude-sonnet-4-5").provider()
+    provider = ModelChoice(ANTHROPIC_API, "claude-sonnet-4-5").provider()
     fields = billing_fields(MILLION, provider)
     assert fields["billing_provider"] == "anthropic"
     assert fields["estimated_cost_usd"] == pytest.approx(18.0)

@@ -14,8 +14,8 @@ import pytest
 from hermes_agent.context.profiles import PROFILES, profile_for, system_prompt, warning_for
 from hermes_agent.events import Notice
 from hermes_agent.project.instructions import read_instructions
+from hermes_agent.providers.apis import ANTHROPIC_API, OPENAI_API, ModelChoice
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.providers.selection import ModelChoice
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.config.file import ConfigFile
@@ -200,11 +200,11 @@ def test_a_configured_window_is_not_probed() -> None:
 @pytest.mark.parametrize(
     ("choice", "window"),
     [
-        (ModelChoice("openai", "gpt-4o"), 128_000),
-        (ModelChoice("openai", "gpt-4o-2024-11-20"), 128_000),
-        (ModelChoice("anthropic", "claude-sonnet-4-5"), 200_000),
-        (ModelChoice("anthropic", "claude-of-tomorrow"), 200_000),
-        (ModelChoice("openai", "unknown", "https://models.example.com/v1"), 128_000),
+        (ModelChoice(OPENAI_API, "gpt-4o"), 128_000),
+        (ModelChoice(OPENAI_API, "gpt-4o-2024-11-20"), 128_000),
+        (ModelChoice(ANTHROPIC_API, "claude-sonnet-4-5"), 200_000),
+        (ModelChoice(ANTHROPIC_API, "claude-of-tomorrow"), 200_000),
+        (ModelChoice(OPENAI_API, "unknown", "https://models.example.com/v1"), 128_000),
     ],
 )
 def test_known_models_elsewhere_are_in_a_table(choice: ModelChoice, window: int) -> None:

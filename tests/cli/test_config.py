@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pexpect
 import pytest
 
-from hermes_agent.providers.own_prices import own_prices
+from hermes_agent.costs import own_prices
 from hermes_core.config.price_entries import OwnPrice
 from hermes_core.config.settings import SETTINGS
 from support.command_line import CLI

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from hermes_agent.providers.apis import OPENAI_API, PRESETS, ModelChoice
 from hermes_agent.providers.catalog import ModelCatalog, endpoint_of, known_endpoints, suggestions
-from hermes_agent.providers.presets import PRESETS
-from hermes_agent.providers.selection import ModelChoice, environment_model, model_by_name
+from hermes_agent.providers.selection import environment_model, model_by_name
 from hermes_core.clock import ManualClock
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
@@ -87,7 +88,9 @@ def test_every_preset_is_complete(preset: Any, monkeypatch: pytest.MonkeyPatch) 
     assert found.choice == model_by_name(settings, f"{preset.name}:{preset.model}", None)
     assert found.choice.key == "k"
     known_hosts = {"api.together.xyz"}  # without a row in the table of known models
-    assert preset.host in known_hosts or find_known_model(preset.base_url, preset.model)
+    assert urlsplit(preset.url).hostname in known_hosts or find_known_model(
+        preset.url, preset.model
+    )
 
 
 def test_models_are_listed_searched_and_kept(hermes: Hermes, serve: Any) -> None:
@@ -111,7 +114,7 @@ def test_an_old_list_is_used_if_there_is_no_new_one(serve: Any, tmp_path: Path) 
     catalog = ModelCatalog(tmp_path / "models.json", clock)
     with model_servers() as start:
         server = with_models(start("[]"))
-        endpoint = endpoint_of(ModelChoice("openai", "", server.base_url))
+        endpoint = endpoint_of(ModelChoice(OPENAI_API, "", server.base_url))
         assert len(catalog.load([endpoint])[0].models) == 2
     clock.advance(2 * 86_400)
     (listed,) = catalog.load([endpoint])

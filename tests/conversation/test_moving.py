@@ -59,7 +59,7 @@ def model_of(home: Path, config: dict[str, Any], env: str = "") -> tuple[str, ..
     write(home / "config.yaml", json.dumps(config))
     write(home / ".env", env)
     choice = translate(OriginalHome(home)).choice
-    return (choice.api, choice.model, choice.base_url, choice.key) if choice else ()
+    return (choice.api.name, choice.model, choice.base_url, choice.key) if choice else ()
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ import time
 import pytest
 
 from hermes_core import atomic_files
-from hermes_core.atomic_files import folder_locked, read_json, write_atomically, write_json
+from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.clock import ManualClock
+from hermes_core.json_files import read_json, write_json
 from support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.clock
@@ -168,7 +169,7 @@ def test_a_file_that_cannot_be_read_is_an_error_not_a_default(folder):
 WRITER = """
 import sys
 from pathlib import Path
-from hermes_core.atomic_files import write_json
+from hermes_core.json_files import write_json
 number = 0
 while True:
     number += 1

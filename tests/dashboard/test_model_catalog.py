@@ -8,7 +8,7 @@ import pytest
 
 from hermes_agent.costs import billing_fields
 from hermes_agent.messages import Usage
-from hermes_agent.providers.selection import ModelChoice
+from hermes_agent.providers.apis import OPENAI_API, ModelChoice
 from hermes_core.config.file import ConfigFile
 from support.model_servers import configured_models
 
@@ -45,7 +45,7 @@ def test_a_price_of_ones_own_replaces_the_known_one(client: httpx.Client, base_u
     item = next(each for each in shown["items"] if each["model"] == model)
     assert (item["input_price"], item["output_price"], item["is_own_price"]) == (2, 10.5, True)
     assert shown["prices"] == [{**body, "cache_read": None, "cache_write": None}]
-    choice = ModelChoice("openai", model, base_url)
+    choice = ModelChoice(OPENAI_API, model, base_url)
     billed = billing_fields(Usage(1_000_000, 100_000), choice.provider())
     assert billed["estimated_cost_usd"] == pytest.approx(2 + 1.05)
     assert billed["cost_source"] == "config.yaml"

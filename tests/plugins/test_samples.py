@@ -40,7 +40,7 @@ REFUSED = {
     "refused_method": "UnsupportedInterfaceError: ctx.register_context_engine is not supported by "
     "Hermes: Hermes shortens conversations itself.",
     "refused_module": "UnsupportedModuleError: the module providers of hermes-agent is not "
-    "available: model servers are configured",
+    "available: add a provider with ctx.register_provider",
     "refused_middleware": "PluginError: middleware 'llm_request' is not supported",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers import selection
+from hermes_agent.providers.apis import OPENAI_API
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
 from security.conftest import CanaryHome, run_in_mode
@@ -98,7 +99,7 @@ def test_the_key_of_an_own_endpoint_goes_there(hermes: Hermes, hostile: HostileS
     ],
 )
 def test_a_provider_is_known_by_its_host(base_url: str, name: str) -> None:
-    assert selection.key_name("openai", base_url) == name
+    assert selection.key_name(OPENAI_API, base_url) == name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import orjson
 
-from hermes_core.atomic_files import folder_locked, read_json, write_atomically
+from hermes_core.atomic_files import folder_locked, write_atomically
+from hermes_core.json_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,9 +22,9 @@ from hermes_agent.context.window import (
     tokens_in,
     with_short_results,
 )
+from hermes_agent.costs import complete
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.messages import ModelRequest, Usage, calls_in
-from hermes_agent.providers.base import complete
 from hermes_agent.tools.todo import current_items, format_items
 from hermes_core.messages import is_prompt, plain_text
 

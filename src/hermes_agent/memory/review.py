@@ -12,9 +12,9 @@ import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.context.compaction import SUMMARY_HEADING
+from hermes_agent.costs import complete
 from hermes_agent.events import Failed, ToolFinished
 from hermes_agent.messages import ModelRequest, answer_message, result_message
-from hermes_agent.providers.base import complete
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.turn_control import Cancel
 from hermes_core.isolate import Step, run_all

@@ -13,9 +13,10 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from hermes_agent.permissions.verdicts import EXACT_KEYS
-from hermes_core.atomic_files import folder_locked, read_json, write_json
+from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
 from hermes_core.errors import UsageError
+from hermes_core.json_files import read_json, write_json
 from hermes_state.files import RULES_FILE, RULES_NAME
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_agent.project.files import read_project
-from hermes_core.atomic_files import folder_locked, read_json, write_json
+from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
+from hermes_core.json_files import read_json, write_json
 from hermes_core.paths import TRUST_FILE, hermes_home
 
 if TYPE_CHECKING:

@@ -6,28 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, cast
 
-from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
+from hermes_agent.events import ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
-from hermes_agent.providers.failures import (
-    TRY_AGAIN,
-    ErrorReport,
-    connection_lost,
-    context_exceeded,
-    interrupted,
-    invalid_response,
-    is_context_error,
-)
-from hermes_agent.providers.http_stream import (
-    StreamRequest,
-    client_for,
-    encode,
-    endpoint,
-    load_chunk,
-    reopened,
-    stream_events,
-)
-from hermes_agent.providers.output_limits import stream_within_limit, within_window
-from hermes_core.json_values import CharacterJoiner, whole_characters
+from hermes_agent.providers.apis import ANTHROPIC, ANTHROPIC_VERSION
+from hermes_agent.providers.http_provider import AnswerReader, HttpProvider, within_window
+from hermes_agent.providers.http_stream import encode
+from hermes_core.json_values import whole_characters
 from hermes_core.known_models import find_known_model
 
 if TYPE_CHECKING:
@@ -125,8 +109,6 @@ def _adaptive_fields(version: ClaudeVersion, effort: str) -> ThinkingFields:
     return {"thinking": {"type": "disabled"}}
 
 
-BASE_URL: Final = "https://api.anthropic.com/v1"
-VERSION: Final = "2023-06-01"
 DEFAULT_WINDOW: Final = 200_000  # of an unknown model
 CACHE_CONTROL: Final = {"type": "ephemeral"}
 CACHED_MESSAGES: Final = 3
@@ -235,9 +217,10 @@ NO_DELTA: Final[BlockDelta] = {}
 NO_COUNTS: Final[TokenCounts] = {}
 
 
-class Anthropic:
+class Anthropic(HttpProvider):
     """A model behind `POST /messages`."""
 
+    api_name = "anthropic"
     api_mode = "anthropic_messages"
     name = "anthropic"
 
@@ -245,46 +228,27 @@ class Anthropic:
         self,
         model: str,
         key: str,
-        base_url: str = BASE_URL,
+        base_url: str = ANTHROPIC,
         *,
         window: int = 0,
         max_output: int = 0,
         effort: str = "",
     ) -> None:
-        self.model = model
-        self.base_url = base_url
-        self.accepted_tokens = 0
+        headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
+        super().__init__(model, base_url, "messages", headers)
         self.max_output = max_output or output_limit(model)
         self._effort = effort
         known_model = None if window else find_known_model(base_url, model)
         self.window = (
             window or (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
         )
-        self._headers = {"x-api-key": key, "anthropic-version": VERSION}
-        self._client = client_for(base_url, self)
-        self._url = endpoint(base_url, "messages")
 
-    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
-        if not cancel.is_requested:
-            self._client = reopened(self._client, self)
-        yield from stream_within_limit(self, lambda: self._send(request, cancel))
+    def reader(self, cancel: Cancel) -> _EventReader:
+        """What reads one answer."""
+        return _EventReader(self, cancel)
 
-    def _send(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        reader = _EventReader(self, cancel)
-        body = encode(self._body(request))
-        post = StreamRequest(self, self._client, self._url, body, self._headers, reader.read)
-        return stream_events(post, cancel)
-
-    def resolve_window(self) -> int:
-        """Return the context window."""
-        return self.window
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
-    def _body(self, request: ModelRequest) -> RequestBody:
+    def body(self, request: ModelRequest) -> bytes:
+        """The body of a request."""
         limit = within_window(request.max_tokens or self.max_output, request, self.window)
         thinking = thinking_fields(self.model, self._effort, limit)
         if not _has_its_thinking(request.messages):
@@ -304,7 +268,7 @@ class Anthropic:
             body["system"] = [{"type": "text", "text": system, "cache_control": CACHE_CONTROL}]
         if request.tools:
             body["tools"] = [_tool_schema(tool["function"]) for tool in request.tools]
-        return body
+        return encode(body)
 
 
 def _current_loop(messages: list[Message]) -> list[Message]:
@@ -411,61 +375,15 @@ def _parse_object(text: Any) -> JsonObject:
     return data if isinstance(data, dict) else {}
 
 
-class _EventReader:
+class _EventReader(AnswerReader[StreamEvent]):
     """Assembles one streamed answer from its events."""
 
     def __init__(self, provider: Anthropic, cancel: Cancel) -> None:
-        self._provider = provider
-        self._model = provider.model
-        self._cancel = cancel
+        super().__init__(provider, cancel)
         self._thinking: dict[int, Block] = {}
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._calls: dict[int, PartialCall] = {}
-        self._finish = ""
-        self._usage = Usage()
-        self._characters = CharacterJoiner()
-        self._is_complete = False
 
-    def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
-        """Convert the lines to events; the last one is a Reply or Failed."""
-        for line in lines:
-            if not line.startswith("data:"):
-                continue
-            try:
-                event = load_chunk(line[5:])
-            except ValueError:
-                yield invalid_response(self._provider)
-                return
-            if "choices" in event:
-                yield invalid_response(self._provider, "it is in the format of OpenAI's API")
-                return
-            if event.get("type") == "error":
-                yield self._stream_error(event.get("error") or {})
-                return
-            yield from self._handle(event)
-        yield self._final_event()
-
-    def _stream_error(self, error: JsonObject) -> Failed:
-        message = str(error.get("message", "error"))
-        if is_context_error(message):
-            return context_exceeded(self._model, ErrorReport(400, message))._replace(
-                usage=self._usage
-            )
-        is_overloaded = error.get("type") == "overloaded_error"
-        return Failed(
-            FailureKind.SERVER,
-            f"Error from anthropic: {message}.",
-            TRY_AGAIN,
-            is_transient=is_overloaded,
-            usage=self._usage,
-        )
-
-    def _final_event(self) -> ProviderEvent:
-        if self._cancel.is_requested:
-            return interrupted()._replace(usage=self._usage)
-        if not self._is_complete:
-            return connection_lost("anthropic")._replace(usage=self._usage)
+    def reply(self) -> Reply:
+        """The answer, from all events."""
         finish = FINISH_REASONS.get(self._finish, self._finish or "stop")
         no_arguments = "" if finish == "length" else "{}"
         calls = tuple(
@@ -482,7 +400,12 @@ class _EventReader:
             reasoning_details=thinking,
         )
 
-    def _handle(self, event: StreamEvent) -> Iterator[ProviderEvent]:
+    def other_format(self, event: StreamEvent) -> str:
+        """The API that an event belongs to, if it is another one."""
+        return "OpenAI" if "choices" in event else ""
+
+    def handle(self, event: StreamEvent) -> Iterator[ProviderEvent]:
+        """Take in an event of the stream; what there is to show."""
         kind = event.get("type")
         if kind == "message_start":
             message = event.get("message")

@@ -22,6 +22,7 @@ from hermes_agent.events import Failed, FailureKind
 from hermes_agent.local import built_in
 from hermes_agent.local.engine import EngineSettings
 from hermes_agent.messages import ModelRequest
+from hermes_agent.providers.base import Provider
 from hermes_agent.providers.failures import interrupted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_core.errors import HermesError
@@ -45,17 +46,18 @@ REDOWNLOAD_HINT: Final = "Download it again with `hermes models get smollm2 --ag
 ENGINE: Final = Path(built_in.__file__).with_name("engine.py")
 
 
-class LocalModel:
+class LocalModel(Provider):
     """The small model, run on this machine's CPU."""
 
     api_mode = "local"
     name = "local"
     base_url = "local:"
+    is_free = True
+    is_demo = True
     model = built_in.MODEL_NAME
 
     def __init__(self, home: BuiltIn | None = None, *, window: int = WINDOW_TOKENS) -> None:
         self.window = min(window, WINDOW_TOKENS)
-        self.accepted_tokens = self.max_output = 0
         self._home = home or built_in.BuiltIn.of_home()
         self._engine: EngineProcess | None = None
         self._lock = threading.Lock()  # two requests must not start two engines
@@ -78,10 +80,6 @@ class LocalModel:
         yield from provider.stream(
             ModelRequest(chat_messages(request.messages), [], max_tokens), cancel
         )
-
-    def resolve_window(self) -> int:
-        """Return the context window."""
-        return self.window
 
     def close(self) -> None:
         """End the engine."""

@@ -7,15 +7,19 @@ of known models fills in what a provider does not report.
 from __future__ import annotations
 
 import difflib
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from hermes_agent.costs import own_prices
+from hermes_agent.events import Failed, FailureKind, Reply
+from hermes_agent.messages import ModelRequest
 from hermes_agent.providers import selection
-from hermes_agent.providers.own_prices import own_prices, with_own_prices
-from hermes_agent.providers.presets import ANTHROPIC, OPENAI, PRESETS, preset_of
-from hermes_agent.providers.selection import ModelChoice
-from hermes_core.atomic_files import read_json, write_json
+from hermes_agent.providers.apis import OPENAI_API, ModelCheck, ModelChoice, provider_of, providers
+from hermes_agent.providers.failures import http_failure, timed_out, unreachable
+from hermes_agent.turn_control import Cancel
 from hermes_core.clock import SystemClock
+from hermes_core.json_files import read_json, write_json
 from hermes_core.known_models import find_known_model
 from hermes_core.paths import hermes_home
 
@@ -23,14 +27,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.model_list import ListedDetails
+    import httpx2
+
+    from hermes_agent.providers.base import Provider
     from hermes_core.clock import Clock
     from hermes_core.config.file import Settings
+    from hermes_core.config.price_entries import OwnPrice
 
 MAX_AGE_SECONDS: Final = 24 * 3600.0
 MAX_SUGGESTIONS: Final = 5
 FETCH_THREADS: Final = 8
-UNLISTED_APIS: Final = frozenset({"local", "script"})
+LIST_SECONDS: Final = 15.0
+MILLION: Final = 1_000_000
+# Parts of the names of models without chat.
+NON_CHAT_WORDS: Final = (
+    "audio",
+    "dall-e",
+    "embed",
+    "image",
+    "moderation",
+    "rerank",
+    "realtime",
+    "sora",
+    "transcribe",
+    "tts",
+    "whisper",
+)
+TRIAL_PROMPT: Final = "Say hello in one short sentence."
+# Failures that the user has to repair; others may pass.
+LASTING_FAILURES: Final = frozenset({FailureKind.KEY, FailureKind.FORBIDDEN, FailureKind.MODEL})
 
 
 class CatalogModel(NamedTuple):
@@ -54,9 +79,8 @@ class CatalogEndpoint(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The base URL, also where the choice leaves it to its API."""
-        default = ANTHROPIC if self.choice.api == "anthropic" else OPENAI
-        return (self.choice.base_url or default).rstrip("/")
+        """Its base URL; the name of a provider without one."""
+        return self.choice.url or self.prefix
 
 
 class CachedModel(TypedDict):
@@ -87,15 +111,15 @@ class EndpointModels(NamedTuple):
 def known_endpoints(settings: Settings) -> list[CatalogEndpoint]:
     """The endpoint of the selected model, providers with a key, and running local servers."""
     choice = selection.selected_model(settings)
-    endpoints = [] if choice is None or choice.api in UNLISTED_APIS else [endpoint_of(choice)]
-    for preset in PRESETS:
+    endpoints = [endpoint_of(choice)] if choice is not None and choice.api.has_list else []
+    for preset in providers():
         found = selection.known_key(settings, preset)
-        if found is not None:
-            base_url = found.base_url or preset.choice_url
+        if found is not None and preset.api.has_list:
+            base_url = found.base_url or preset.base_url
             endpoints.append(endpoint_of(ModelChoice(preset.api, "", base_url, found.key)))
     endpoints += [
         CatalogEndpoint(
-            server.name, f"{server.base_url}#", ModelChoice("openai", "", server.base_url)
+            server.name, f"{server.base_url}#", ModelChoice(OPENAI_API, "", server.base_url)
         )
         for server in selection.local_servers()
         if selection.list_served_models(server)
@@ -106,7 +130,7 @@ def known_endpoints(settings: Settings) -> list[CatalogEndpoint]:
 
 def endpoint_of(choice: ModelChoice) -> CatalogEndpoint:
     """The endpoint of a model."""
-    preset = preset_of(choice.api, choice.base_url)
+    preset = provider_of(choice)
     if preset is not None:
         return CatalogEndpoint(preset.title, f"{preset.name}:", choice)
     return CatalogEndpoint(choice.base_url, f"{choice.base_url}#", choice)
@@ -136,7 +160,10 @@ class ModelCatalog:
             lists = list(threads.map(one, endpoints))
         self._write(cached, lists)
         prices = own_prices()
-        return [each._replace(models=with_own_prices(each.models, prices)) for each in lists]
+        return [
+            each._replace(models=[_with_own_price(model, prices) for model in each.models])
+            for each in lists
+        ]
 
     def _is_fresh(self, kept: CachedList, now: float) -> bool:
         return 0 <= now - kept["fetched_at"] < MAX_AGE_SECONDS
@@ -153,6 +180,13 @@ class ModelCatalog:
         }
         if any(cached.get(url) != kept for url, kept in fresh.items()):
             write_json(self._path, {**cached, **fresh})
+
+
+def _with_own_price(model: CatalogModel, prices: dict[str, OwnPrice]) -> CatalogModel:
+    own = prices.get(model.model)
+    if own is None:
+        return model
+    return model._replace(input_price=own.input, output_price=own.output, is_own_price=True)
 
 
 def _to_cache(models: list[CatalogModel]) -> list[CachedModel]:
@@ -183,8 +217,6 @@ def _models(endpoint: CatalogEndpoint, kept: CachedList, problem: str = "") -> E
 
 
 def _fetched(endpoint: CatalogEndpoint, kept: CachedList | None, now: float) -> EndpointModels:
-    from hermes_agent.providers.model_list import list_models  # noqa: PLC0415 - needs HTTP
-
     found = list_models(endpoint.choice)
     if found.failure is not None:
         problem = found.failure.message
@@ -242,7 +274,7 @@ def suggestions(models: list[CatalogModel], name: str) -> list[str]:
 
 def unlisted_problem(choice: ModelChoice, name: str, catalog: ModelCatalog) -> str:
     """Why a model cannot be used: its endpoint does not list it; empty if it may be used."""
-    if choice.api in UNLISTED_APIS:
+    if not choice.api.has_list:
         return ""
     endpoint = endpoint_of(choice)
     (listed,) = catalog.load([endpoint])
@@ -259,3 +291,201 @@ def unlisted_problem(choice: ModelChoice, name: str, catalog: ModelCatalog) -> s
 def _is_listed(listed: EndpointModels, model: str) -> bool:
     names = {each.model for each in listed.models}
     return bool({model, f"{model}:latest", f"models/{model}"} & names)
+
+
+# The list of an endpoint
+
+
+class ListedPrices(TypedDict, total=False):
+    """Prices: per token (OpenRouter) or per million tokens (Together)."""
+
+    prompt: str | float
+    completion: str | float
+    input: float
+    output: float
+
+
+class ListedModel(TypedDict, total=False):
+    """A model in the answer of `GET /models`; servers add fields of their own."""
+
+    id: str
+    created: float
+    context_length: int
+    context_window: int
+    max_context_length: int
+    max_input_tokens: int
+    max_model_len: int
+    pricing: ListedPrices | None
+
+
+class ModelListAnswer(TypedDict):
+    """The answer of `GET /models`."""
+
+    data: list[ListedModel]
+
+
+NO_PRICES: Final[ListedPrices] = {}
+
+
+class ListedDetails(NamedTuple):
+    """What an endpoint reports about a model; prices are dollars per million tokens."""
+
+    name: str
+    window: int = 0
+    input_price: float | None = None
+    output_price: float | None = None
+
+
+class ModelList(NamedTuple):
+    """The chat models, the newest first where dates are known; or the failure."""
+
+    details: list[ListedDetails]
+    failure: Failed | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return [model.name for model in self.details]
+
+
+def list_models(choice: ModelChoice) -> ModelList:
+    """List the models at the endpoint of *choice*; its model may be empty."""
+    import httpx2  # noqa: PLC0415 - only needed for lists
+
+    from hermes_agent.providers.http_stream import USER_AGENT, ssl_context  # noqa: PLC0415 - as above
+
+    if choice.api.models is not None:
+        return ModelList([ListedDetails(name) for name in choice.api.models()])
+    provider = choice.provider()
+    try:
+        response = httpx2.get(
+            f"{provider.base_url.rstrip('/')}/{choice.api.list_path}",
+            headers={"User-Agent": USER_AGENT, **choice.api.key_headers(choice.key)},
+            timeout=LIST_SECONDS,
+            verify=ssl_context(),
+        )
+    except httpx2.TimeoutException:
+        return ModelList([], timed_out(provider, LIST_SECONDS))
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return ModelList([], unreachable(provider, str(error) or type(error).__name__))
+    finally:
+        provider.close()
+    return _parse_list(response, provider)
+
+
+def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
+    if response.status_code != 200:
+        from hermes_agent.providers.http_stream import error_report  # noqa: PLC0415 - as above
+
+        return ModelList([], http_failure(error_report(response), provider))
+    try:
+        answer: ModelListAnswer | list[ListedModel] = response.json()
+        data = answer if isinstance(answer, list) else answer["data"]  # Together sends a list
+        models = [model for model in data if isinstance(model.get("id"), str)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        reason = f"{provider.base_url} returned no model list in a known format."
+        return ModelList([], Failed(FailureKind.BROKEN, reason))
+    models.sort(key=_created_at, reverse=True)
+    return ModelList(
+        [_details(model) for model in models if not any(w in model["id"] for w in NON_CHAT_WORDS)]
+    )
+
+
+def _details(model: ListedModel) -> ListedDetails:
+    windows = (
+        model.get("context_length"),
+        model.get("context_window"),
+        model.get("max_context_length"),
+        model.get("max_input_tokens"),
+        model.get("max_model_len"),
+    )
+    prices = model.get("pricing") or NO_PRICES
+    return ListedDetails(
+        model["id"].removeprefix("models/"),  # Google's prefix
+        next((window for window in windows if isinstance(window, int) and window > 0), 0),
+        _price(prices.get("prompt"), prices.get("input")),
+        _price(prices.get("completion"), prices.get("output")),
+    )
+
+
+def _price(per_token: object, per_million: object) -> float | None:
+    """Dollars per million tokens; negative numbers mean that it varies."""
+    for value, factor in ((per_token, MILLION), (per_million, 1)):
+        try:
+            price = float(value) * factor  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+        return round(price, 6) if price >= 0 else None
+    return None
+
+
+def _created_at(model: ListedModel) -> float:
+    """The creation time; a list without times keeps its order."""
+    created = model.get("created")
+    return float(created) if isinstance(created, int | float) else 0.0
+
+
+# Whether a model can be used
+
+
+def missing_key(choice: ModelChoice) -> ModelCheck | None:
+    """The problem of a model of a hosted provider without an API key; None if there is none."""
+    setting = selection.missing_key_setting(choice)
+    if not setting:
+        return None
+    advice = f"Run `hermes setup`, or `hermes config set {setting}`"
+    return ModelCheck("failed", f"{choice.model}: the API key is missing", advice)
+
+
+def check_model(choice: ModelChoice) -> ModelCheck:
+    """Whether the key is accepted, and the endpoint lists the model."""
+    problem = missing_key(choice)
+    if problem is not None:
+        return problem
+    if choice.api.check is not None:
+        return choice.api.check(choice)
+    if not choice.api.has_list:
+        return ModelCheck("ok", f"{choice.model} of {choice.api.title}, which lists no models")
+    listed = list_models(choice)
+    if listed.failure is not None:
+        is_lasting = listed.failure.kind in LASTING_FAILURES
+        level = "failed" if is_lasting else "warning"
+        return ModelCheck(level, listed.failure.message, listed.failure.advice)
+    if listed.names and choice.model not in {*listed.names, *_untagged(listed.names)}:
+        detail = f"{choice.model} is not in the list of its endpoint"
+        return ModelCheck("warning", detail, "Run `hermes models` to choose another one")
+    return ModelCheck("ok", f"{choice.model}; the endpoint answers and accepts the key")
+
+
+def _untagged(names: list[str]) -> list[str]:
+    return [name.removesuffix(":latest") for name in names]
+
+
+class ModelTestResult(NamedTuple):
+    """The result of a test request; seconds until the first event and until the end."""
+
+    text: str
+    first_seconds: float
+    seconds: float
+    failure: Failed | None = None
+
+
+def run_trial(provider: Provider) -> ModelTestResult:
+    """Send one request without retries, then close the provider."""
+    began = time.monotonic()
+    first: float | None = None
+    text, failure = "", None
+    try:
+        request = ModelRequest([{"role": "user", "content": TRIAL_PROMPT}], [])
+        for event in provider.stream(request, Cancel()):
+            first = first if first is not None else time.monotonic() - began
+            if isinstance(event, Failed):
+                failure = event
+            elif isinstance(event, Reply):
+                text = event.text
+    finally:
+        provider.close()
+    seconds = time.monotonic() - began
+    if failure is None and not text.strip():
+        failure = Failed(FailureKind.BROKEN, f"{provider.model} returned an empty answer.")
+    return ModelTestResult(text, first or seconds, seconds, failure)

@@ -161,10 +161,9 @@ def _is_about_model(report: ErrorReport, provider: Provider) -> bool:
 
 def endpoint_advice(provider: Provider) -> str:
     """What to check if a server does not answer as its API requires."""
-    api = "anthropic" if provider.api_mode == "anthropic_messages" else "openai"
     return (
         "Check the settings llm.base_url (the address usually ends in /v1) and llm.api "
-        f"(now {api}) with `hermes config list`."
+        f"(now {provider.api_name}) with `hermes config list`."
     )
 
 

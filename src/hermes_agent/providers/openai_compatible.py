@@ -5,50 +5,26 @@ from __future__ import annotations
 import functools
 import operator
 import re
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict, cast
 
 import httpx2
 import orjson
 
 from hermes_agent.answer_problems import LENGTH_REASON, REFUSAL_REASON
-from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
+from hermes_agent.events import ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
-from hermes_agent.providers.failures import (
-    TRY_AGAIN,
-    ErrorReport,
-    connection_lost,
-    context_exceeded,
-    interrupted,
-    invalid_response,
-    is_context_error,
-)
-from hermes_agent.providers.http_stream import (
-    StreamRequest,
-    client_for,
-    encode,
-    endpoint,
-    load_chunk,
-    reopened,
-    ssl_context,
-    stream_events,
-)
-from hermes_agent.providers.output_limits import stream_within_limit
-from hermes_core.json_values import CharacterJoiner, number_in, object_in, whole_characters
+from hermes_agent.providers.http_provider import AnswerReader, HttpProvider
+from hermes_agent.providers.http_stream import encode, ssl_context
+from hermes_core.json_values import number_in, object_in, whole_characters
 from hermes_core.known_models import find_known_model, host_of, is_loopback
 from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, ModelRequest
-    from hermes_agent.providers.server_answers import (
-        ListedModel,
-        LoadedModels,
-        ModelListAnswer,
-        ServerProperties,
-        StoredModel,
-    )
+    from hermes_agent.providers.catalog import ListedModel, ModelListAnswer
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonData, JsonObject
     from hermes_core.messages import ToolCallDict
@@ -63,6 +39,38 @@ WINDOW_FIELDS: Final = (
 )
 OLLAMA_DEFAULT_WINDOW: Final = 4096  # Ollama's default for num_ctx
 NUM_CTX: Final = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+
+
+class GenerationSettings(TypedDict):
+    """A part of the answer of llama.cpp's `GET /props`."""
+
+    n_ctx: int
+
+
+class ServerProperties(TypedDict):
+    """The answer of llama.cpp's `GET /props`."""
+
+    default_generation_settings: GenerationSettings
+
+
+class LoadedModel(TypedDict):
+    """A model in the answer of Ollama's `GET /api/ps`."""
+
+    name: str
+    context_length: NotRequired[int]
+
+
+class LoadedModels(TypedDict):
+    """The answer of Ollama's `GET /api/ps`."""
+
+    models: list[LoadedModel]
+
+
+class StoredModel(TypedDict):
+    """The answer of Ollama's `POST /api/show`."""
+
+    parameters: NotRequired[str | None]
+    model_info: dict[str, int]
 
 
 def probe_window(base_url: str, model: str, headers: dict[str, str]) -> int:
@@ -118,7 +126,6 @@ def _window_of_stored_model(answer: StoredModel) -> int:
     return min(OLLAMA_DEFAULT_WINDOW, *(int(size) for size in sizes), OLLAMA_DEFAULT_WINDOW)
 
 
-STREAM_END: Final = "[DONE]"
 DEFAULT_WINDOW: Final = 128_000  # of an unknown model
 # DeepSeek, Kimi and others need the reasoning of an answer with tool calls back. They send it as
 # `reasoning_content`, so only what came under this name is returned.
@@ -128,10 +135,8 @@ OPENROUTER_HOST: Final = "openrouter.ai"
 SENT_FIELDS: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
 
 
-class OpenAICompatible:
+class OpenAICompatible(HttpProvider):
     """A model behind `POST /chat/completions`."""
-
-    api_mode = "chat_completions"
 
     def __init__(
         self,
@@ -145,31 +150,19 @@ class OpenAICompatible:
         effort: str = "",
         extra: Mapping[str, JsonData] | None = None,
     ) -> None:
-        self.model = model
-        self.base_url = base_url
-        self.accepted_tokens = 0
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        super().__init__(model, base_url, "chat/completions", headers)
         self.max_output = max_output
         self._effort = effort
         self.name = name or base_url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
         self._is_window_known = window > 0
         self.window = window or _assumed_window(base_url, model)
         self._extra = extra or {}
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = client_for(base_url, self)
-        self._url = endpoint(base_url, "chat/completions")
         self._encoded = EncodedMessages(returns_reasoning=STRICT_HOST not in base_url)
 
-    def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
-        if not cancel.is_requested:
-            self._client = reopened(self._client, self)
-        yield from stream_within_limit(self, lambda: self._send(request, cancel))
-
-    def _send(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        reader = _ChunkReader(self, cancel)
-        body = self._body(request)
-        post = StreamRequest(self, self._client, self._url, body, self._headers, reader.read)
-        return stream_events(post, cancel)
+    def reader(self, cancel: Cancel) -> _ChunkReader:
+        """What reads one answer."""
+        return _ChunkReader(self, cancel)
 
     def resolve_window(self) -> int:
         """Return the context window; a local server is probed once."""
@@ -178,11 +171,8 @@ class OpenAICompatible:
         self._is_window_known = True
         return self.window
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
-    def _body(self, request: ModelRequest) -> bytes:
+    def body(self, request: ModelRequest) -> bytes:
+        """The body of a request."""
         body: dict[str, JsonData] = {
             "model": self.model,
             "stream": True,
@@ -308,6 +298,7 @@ class StreamChoice(TypedDict, total=False):
 class StreamChunk(TypedDict, total=False):
     """An event of a stream."""
 
+    type: str  # of another API
     choices: list[StreamChoice] | None
     usage: JsonObject | None
 
@@ -316,73 +307,28 @@ NO_DELTA: Final[AnswerDelta] = {}
 NO_FUNCTION: Final[FunctionDelta] = {}
 
 
-class _ChunkReader:
+class _ChunkReader(AnswerReader[StreamChunk]):
     """Assembles one streamed answer from its chunks."""
 
     def __init__(self, provider: OpenAICompatible, cancel: Cancel) -> None:
-        self._provider = provider
-        self._name = provider.name
-        self._model = provider.model
-        self._cancel = cancel
+        super().__init__(provider, cancel)
         self._is_refused = False
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
         self._reasoning_content: list[str] = []
         self._has_reasoning_content = False
-        self._calls: dict[int, PartialCall] = {}
-        self._characters = CharacterJoiner()
-        self._finish = ""
-        self._usage = Usage()
-        self._cost: float | None = None
 
-    def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
-        """Convert the lines to events; the last one is a Reply or Failed."""
-        for line in lines:
-            if not line.startswith("data:"):
-                continue
-            data = line[5:].strip()
-            if data == STREAM_END:
-                yield self._last_event(is_done=True)
-                for _ in lines:  # a connection is reused only after the end of the body
-                    pass
-                return
-            try:
-                chunk = load_chunk(data)
-            except ValueError:
-                yield invalid_response(self._provider)
-                return
-            if isinstance(chunk, dict) and chunk.get("type") == "message_start":
-                yield invalid_response(self._provider, "it is in the format of Anthropic's API")
-                return
-            if isinstance(chunk, dict) and (error := chunk.get("error")):
-                yield self._stream_error(error)
-                return
-            yield from self._handle(chunk)
-        yield self._last_event(is_done=False)
+    def other_format(self, event: StreamChunk) -> str:
+        """The API that an event belongs to, if it is another one."""
+        return "Anthropic" if event.get("type") == "message_start" else ""
 
-    def _last_event(self, *, is_done: bool) -> Reply | Failed:
-        if self._cancel.is_requested:
-            return interrupted()._replace(usage=self._usage, cost=self._cost)
-        if is_done or self._finish:
-            return self._reply()
-        return connection_lost(self._name)._replace(usage=self._usage)
-
-    def _stream_error(self, error: Any) -> Failed:
-        message = str(error.get("message") if isinstance(error, dict) else error)
-        if is_context_error(message):
-            failed = context_exceeded(self._model, ErrorReport(400, message))
-            return failed._replace(usage=self._usage)
-        text = f"Error from {self._name}: {message}"
-        return Failed(FailureKind.SERVER, text, TRY_AGAIN, usage=self._usage)
-
-    def _handle(self, chunk: StreamChunk) -> list[ProviderEvent]:
+    def handle(self, event: StreamChunk) -> list[ProviderEvent]:
+        """Take in an event of the stream; what there is to show."""
         events: list[ProviderEvent] = []
-        usage = chunk.get("usage")
+        usage = event.get("usage")
         if isinstance(usage, dict):
             self._usage = _usage(usage)
             cost = usage.get("cost")  # in dollars; requested from OpenRouter
             self._cost = float(cost) if isinstance(cost, int | float) else None
-        for choice in chunk.get("choices") or ():
+        for choice in event.get("choices") or ():
             delta = choice.get("delta") or NO_DELTA
             content = delta.get("reasoning_content")
             if isinstance(content, str):  # an empty one counts
@@ -403,6 +349,7 @@ class _ChunkReader:
             for part in delta.get("tool_calls") or ():
                 self._add_call_part(part)
             self._finish = choice.get("finish_reason") or self._finish
+        self._is_complete = bool(self._finish)
         return events
 
     def _add_call_part(self, part: CallDelta) -> None:
@@ -415,7 +362,8 @@ class _ChunkReader:
         call.name += function.get("name") or ""
         call.arguments += function.get("arguments") or ""
 
-    def _reply(self) -> Reply:
+    def reply(self) -> Reply:
+        """The answer, from all events."""
         no_arguments = "" if self._finish == LENGTH_REASON else "{}"
         calls = tuple(
             ToolCall(call.id or f"call_{index}", call.name, call.arguments or no_arguments)

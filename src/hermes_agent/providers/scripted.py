@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 from hermes_agent.events import ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.providers.base import Provider
 from hermes_agent.providers.failures import (
     ErrorReport,
     connection_lost,
@@ -143,17 +144,17 @@ def count_usage(messages: list[Message], text: str) -> Usage:
     return Usage(input=characters // 4 + 1, output=len(text) // 4 + 1)
 
 
-class ScriptedProvider:
+class ScriptedProvider(Provider):
     """A script as a provider, without HTTP."""
 
     name = "script"
     base_url = "script:"
     api_mode = "script"
+    is_free = True
 
     def __init__(self, script: ModelScript, model: str = "scripted", window: int = 64_000) -> None:
         self.model = model
         self.window = window
-        self.accepted_tokens = self.max_output = 0
         self.requests: list[ModelRequest] = []
         self._script = script
 
@@ -181,10 +182,3 @@ class ScriptedProvider:
             return
         calls = step.tool_calls(number)
         yield Reply(step.say, step.think, calls, step.finish_reason, usage)
-
-    def resolve_window(self) -> int:
-        """Return the context window."""
-        return self.window
-
-    def close(self) -> None:
-        """Nothing to close."""

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from hermes_agent.local.built_in import MODEL_NAME as BUILT_IN
 from hermes_agent.local.built_in import BuiltIn
-from hermes_agent.providers.presets import (
+from hermes_agent.providers.apis import (
+    APIS,
     KEY_SETTINGS,
-    OPENAI,
-    OPENROUTER,
+    LOCAL_API,
+    OPENAI_API,
     PRESETS,
-    PRESETS_BY_NAME,
+    SCRIPT_API,
+    ModelChoice,
+    ProviderApi,
+    ProviderPreset,
+    find_provider,
 )
+from hermes_core.config.settings import SETTINGS
+from hermes_core.config.values import find_setting
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hermes_agent.providers.base import Provider
-    from hermes_agent.providers.presets import ProviderPreset
-    from hermes_agent.providers.server_answers import ModelListAnswer
-    from hermes_core.config.file import Settings
+    from collections.abc import Iterator
 
-DEFAULT_EFFORT: Final = "default"
+    from hermes_agent.providers.catalog import ModelListAnswer
+    from hermes_core.config.file import ConfigFile, Settings
+
+MODEL_SETTINGS: Final = ("llm.api", "llm.base_url", "llm.model")
 URL_SCHEMES: Final = ("http://", "https://")
-DEFAULT_SCRIPT_WINDOW: Final = 128_000
-CURRENT_FOLDER: Final = Path()
-COST_OPTIONS: Final = {"usage": {"include": True}}  # makes OpenRouter report the cost of a response
 
 
 class LocalServer(NamedTuple):
@@ -46,79 +49,63 @@ LOCAL_SERVERS: Final = (
 )
 
 
-class ModelChoice(NamedTuple):
-    """A model, its API and its endpoint; `key` is never displayed."""
-
-    api: str
-    model: str
-    base_url: str = ""
-    key: str = ""
-    window: int = 0
-    max_output: int = 0  # tokens of an answer; 0 uses the model's limit
-    effort: str = ""  # of reasoning; empty uses the model's default
-
-    def with_limits(self, max_output: int, effort: str) -> ModelChoice:
-        """The choice with an output limit and an effort; `default` is the model's own."""
-        chosen = "" if effort == DEFAULT_EFFORT else effort
-        return self._replace(max_output=max_output, effort=chosen)
-
-    def provider(self, folder: Path = CURRENT_FOLDER) -> Provider:
-        """Create the provider; the path of a script is relative to *folder*."""
-        if self.api == "anthropic":
-            from hermes_agent.providers.anthropic import (  # noqa: PLC0415 - one of several
-                BASE_URL,
-                Anthropic,
-            )
-
-            return Anthropic(
-                self.model,
-                self.key,
-                self.base_url or BASE_URL,
-                window=self.window,
-                max_output=self.max_output,
-                effort=self.effort,
-            )
-        if self.api == "script":
-            from hermes_agent.providers.scripted import ModelScript, ScriptedProvider  # noqa: PLC0415 - only for tests and demos
-
-            return ScriptedProvider(
-                ModelScript.load(folder / self.model), window=self.window or DEFAULT_SCRIPT_WINDOW
-            )
-        if self.api == "local":
-            from hermes_agent.providers import built_in  # noqa: PLC0415 - one of several
-
-            return built_in.LocalModel(window=self.window or built_in.WINDOW_TOKENS)
-        from hermes_agent.providers.openai_compatible import (  # noqa: PLC0415 - one of several
-            OpenAICompatible,
-        )
-
-        base_url = self.base_url or OPENAI
-        extra = COST_OPTIONS if base_url.rstrip("/") == OPENROUTER else None
-        return OpenAICompatible(
-            self.model,
-            base_url,
-            self.key,
-            window=self.window,
-            max_output=self.max_output,
-            effort=self.effort,
-            extra=extra,
-        )
-
-
 def configured_model(settings: Settings) -> ModelChoice | None:
     """Return the model from the settings; None when none is configured."""
     model = settings.get_str("llm.model")
     if not model:
         return None
-    api = settings.get_str("llm.api")
+    window = settings.get_int("llm.window")
     base_url = settings.get_str("llm.base_url")
-    return ModelChoice(
-        api,
-        model,
-        base_url,
-        key_for(settings, api, base_url),
-        settings.get_int("llm.window"),
-    )
+    of_provider = None if base_url else _of_provider(settings, model)
+    if of_provider is not None and of_provider.api.is_of_plugin:
+        return of_provider._replace(window=window)
+    api = APIS[settings.get_str("llm.api")]
+    return ModelChoice(api, model, base_url, key_for(settings, api, base_url), window)
+
+
+def _of_provider(settings: Settings, name: str) -> ModelChoice | None:
+    """The model that a name PROVIDER:MODEL stands for; None for other names."""
+    prefix, separator, model = name.partition(":")
+    preset = find_provider(prefix) if separator else None
+    if preset is None:
+        return None
+    key = key_for(settings, preset.api, preset.base_url)
+    return ModelChoice(preset.api, model or preset.model, preset.base_url, key)
+
+
+def save_choice(config: ConfigFile, choice: ModelChoice, key: str = "") -> list[str]:
+    """Save *choice* as the default model; return notes for the user.
+
+    The API key and the context window of a previous endpoint are removed: the key must not be
+    sent to another one, and the window does not apply to it.
+    """
+    settings = config.settings()
+    saved = (choice.api.name, choice.base_url, choice.model)
+    if choice.api.is_of_plugin:
+        saved = ("", "", f"{choice.api.name}:{choice.model}")
+    before = tuple(settings.get_str(name) for name in MODEL_SETTINGS)
+    has_moved = before[:2] != saved[:2]
+    notes = []
+    if has_moved and config.unset("llm.key"):
+        notes.append("Removed the API key of the previous model (llm.key).")
+    if before != saved and config.unset("llm.window"):
+        notes.append("Reset llm.window, which was set for the previous model.")
+    name = key_name(choice.api, choice.base_url)
+    if name and key and key != settings.get_secret(name):
+        config.set(name, key)
+    for setting, value in zip(MODEL_SETTINGS, saved, strict=True):
+        if value:
+            config.set(setting, value)
+        else:
+            config.unset(setting)
+    return [*notes, *_overridden_settings(config)]
+
+
+def _overridden_settings(config: ConfigFile) -> Iterator[str]:
+    for name in MODEL_SETTINGS:
+        if config.entry(name).source == "environment":
+            variable = find_setting(SETTINGS, name).variable
+            yield f"The environment variable {variable} overrides the saved setting."
 
 
 class EnvironmentModel(NamedTuple):
@@ -151,7 +138,7 @@ def environment_model(settings: Settings) -> EnvironmentModel | None:
         if found.base_url:
             choice = ModelChoice(preset.api, model, found.base_url, found.key)
             return EnvironmentModel(choice, found.variable, found.base_url)
-        choice = ModelChoice(preset.api, model or preset.model, preset.choice_url, found.key)
+        choice = ModelChoice(preset.api, model or preset.model, preset.base_url, found.key)
         return EnvironmentModel(choice, found.variable, preset.title)
     return None
 
@@ -166,7 +153,7 @@ class KnownKey(NamedTuple):
 
 def known_key(settings: Settings, preset: ProviderPreset) -> KnownKey | None:
     """The key of a provider, from the settings or the environment."""
-    key, variable = settings.get_secret(preset.key_setting) or "", preset.variable
+    key, variable = settings.get_variable(preset.variable), preset.variable
     for other in preset.other_variables:
         if not key and os.environ.get(other):
             key, variable = os.environ[other], other
@@ -174,14 +161,10 @@ def known_key(settings: Settings, preset: ProviderPreset) -> KnownKey | None:
         return None
     base_url = os.environ.get(f"{preset.name.upper()}_BASE_URL", "").rstrip("/")
     # A key goes to another host only if both come from the environment.
-    if base_url in {"", preset.base_url} or key != os.environ.get(variable):
+    if base_url in {"", preset.url} or key != os.environ.get(variable):
         return KnownKey(key, variable)
-    return KnownKey(key, variable, _with_version(preset.api, base_url))
-
-
-def _with_version(api: str, base_url: str) -> str:
-    """The base URL of Anthropic's API with its version, which its variable does not have."""
-    return f"{base_url}/v1" if api == "anthropic" and not base_url.endswith("/v1") else base_url
+    version = preset.api.version_path
+    return KnownKey(key, variable, base_url.removesuffix(version) + version)
 
 
 def selected_model(settings: Settings) -> ModelChoice | None:
@@ -193,28 +176,34 @@ def selected_model(settings: Settings) -> ModelChoice | None:
     return found.choice if found is not None else None
 
 
-def key_for(settings: Settings, api: str, base_url: str) -> str:
+def key_for(settings: Settings, api: ProviderApi, base_url: str) -> str:
     """Return the key that was given for exactly this endpoint; empty when there is none."""
+    if api.is_of_plugin:
+        return settings.get_variable(api.key_variable)
     model_key = settings.get_secret("llm.key")
     configured_endpoint = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
-    if model_key and (api, base_url) == configured_endpoint:
+    if model_key and (api.name, base_url) == configured_endpoint:
         return model_key
     name = key_name(api, base_url)
     return (settings.get_secret(name) or "") if name.startswith("keys.") else ""
 
 
-def key_name(api: str, base_url: str) -> str:
+def key_name(api: ProviderApi, base_url: str) -> str:
     """Return the setting that holds the key for an endpoint; empty where no key is needed.
 
     A provider's key belongs to its host, compared as a whole and over TLS only.
     """
-    if api in {"local", "script"}:
+    if api.is_of_plugin or not api.default_url:
         return ""
-    if not base_url:
-        return "keys.anthropic" if api == "anthropic" else "keys.openai"
-    url = urlsplit(base_url)
+    url = urlsplit(base_url or api.default_url)
     is_standard = url.scheme == "https" and url.port in {None, 443}
     return KEY_SETTINGS.get(url.hostname or "", "llm.key") if is_standard else "llm.key"
+
+
+def missing_key_setting(choice: ModelChoice) -> str:
+    """The setting of the API key that a hosted model needs and that is not set; else empty."""
+    setting = key_name(choice.api, choice.base_url)
+    return setting if setting.startswith("keys.") and not choice.key else ""
 
 
 def require_configured_url(settings: Settings, name: str) -> None:
@@ -249,20 +238,19 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 def model_by_name(settings: Settings, name: str, current: ModelChoice | None) -> ModelChoice:
     """Resolve a model name: `anthropic:NAME`, `URL#NAME`, `smollm2`, …, or a plain name."""
     if name == BUILT_IN:
-        return ModelChoice("local", BUILT_IN)
+        return ModelChoice(LOCAL_API, BUILT_IN)
     prefix, separator, rest = name.partition(":")
     if name.startswith(URL_SCHEMES):
         base_url, _, model = name.partition("#")
         if not model:
             raise ConfigError(f"No model in {name}. Use {name}#MODEL.")
-        return ModelChoice("openai", model, base_url, key_for(settings, "openai", base_url))
-    if separator and prefix == "script":
-        return ModelChoice("script", rest)
-    preset = PRESETS_BY_NAME.get(prefix) if separator else None
-    if preset is not None:
-        api, base_url = preset.api, preset.choice_url
-        return ModelChoice(api, rest or preset.model, base_url, key_for(settings, api, base_url))
-    if current is None or current.api == "local":
+        return ModelChoice(OPENAI_API, model, base_url, key_for(settings, OPENAI_API, base_url))
+    if separator and prefix == SCRIPT_API.name:
+        return ModelChoice(SCRIPT_API, rest)
+    of_provider = _of_provider(settings, name)
+    if of_provider is not None:
+        return of_provider
+    if current is None or current.api.only_model:
         raise ConfigError(
             f"Unknown provider {prefix or name!r}. Use PROVIDER:MODEL, e.g. anthropic:MODEL, "
             "or run `hermes setup`."
@@ -275,12 +263,12 @@ def qualified_name(name: str, current: str) -> str:
     prefix, separator, _ = name.partition(":")
     if name == BUILT_IN or name.startswith(URL_SCHEMES):
         return name
-    if separator and (prefix in PRESETS_BY_NAME or prefix == "script"):
+    if separator and (prefix == SCRIPT_API.name or find_provider(prefix)):
         return name
     if current.startswith(URL_SCHEMES):
         return f"{current.partition('#')[0]}#{name}"
     provider, separator, _ = current.partition(":")
-    return f"{provider}:{name}" if separator and provider in PRESETS_BY_NAME else name
+    return f"{provider}:{name}" if separator and find_provider(provider) else name
 
 
 def find_local_model() -> ModelChoice | None:
@@ -288,8 +276,8 @@ def find_local_model() -> ModelChoice | None:
     for server in local_servers():
         models = list_served_models(server)
         if models:
-            return ModelChoice("openai", models[0], server.base_url)
-    return ModelChoice("local", BUILT_IN) if BuiltIn.of_home().is_installed else None
+            return ModelChoice(OPENAI_API, models[0], server.base_url)
+    return ModelChoice(LOCAL_API, BUILT_IN) if BuiltIn.of_home().is_installed else None
 
 
 def local_servers() -> list[LocalServer]:

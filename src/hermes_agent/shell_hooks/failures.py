@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_core.atomic_files import folder_locked, read_json, write_json
+from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
 from hermes_core.isolate import attempt
+from hermes_core.json_files import read_json, write_json
 from hermes_core.json_values import number_in, text_in
 from hermes_core.paths import hermes_home
 

@@ -7,9 +7,15 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from hermes_agent.providers.default_model import save_choice
-from hermes_agent.providers.presets import OPENAI, OPENROUTER
-from hermes_agent.providers.selection import ModelChoice, key_name
+from hermes_agent.providers.apis import (
+    ANTHROPIC_API,
+    OPENAI,
+    OPENAI_API,
+    OPENROUTER,
+    ModelChoice,
+    ProviderApi,
+)
+from hermes_agent.providers.selection import key_name, save_choice
 from hermes_compat.original_home.home import MODEL_SECTION
 from hermes_compat.original_home.items import ItemState, MoveItem
 from hermes_core.config.values import is_url
@@ -24,11 +30,11 @@ if TYPE_CHECKING:
 
 KIND: Final = "model"
 FALLBACK_KIND: Final = "fallback"
-ENDPOINTS: Final[dict[str, tuple[str, str]]] = {
-    "anthropic": ("anthropic", ""),
-    "openai": ("openai", OPENAI),
-    "openai-api": ("openai", OPENAI),
-    "openrouter": ("openai", OPENROUTER),
+ENDPOINTS: Final[dict[str, tuple[ProviderApi, str]]] = {
+    "anthropic": (ANTHROPIC_API, ""),
+    "openai": (OPENAI_API, OPENAI),
+    "openai-api": (OPENAI_API, OPENAI),
+    "openrouter": (OPENAI_API, OPENROUTER),
 }
 # Without a provider, the first of these keys decides.
 KEYS_BY_PROVIDER: Final = (
@@ -167,10 +173,10 @@ def _choice(
         plain = name.removeprefix(f"{provider}/") if provider != "openrouter" else name
         return ModelChoice(api, plain, url)
     if urlsplit(base_url).hostname == ANTHROPIC_HOST:
-        return ModelChoice("anthropic", name.removeprefix("anthropic/"))
+        return ModelChoice(ANTHROPIC_API, name.removeprefix("anthropic/"))
     if not base_url:
         return None
-    return ModelChoice("anthropic" if is_anthropic else "openai", name, base_url)
+    return ModelChoice(ANTHROPIC_API if is_anthropic else OPENAI_API, name, base_url)
 
 
 def _custom_provider(home: OriginalHome, provider: str) -> JsonObject:

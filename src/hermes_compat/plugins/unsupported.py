@@ -26,7 +26,7 @@ UNSUPPORTED_MODULES: Final = {
     "agent.auxiliary_client": "use ctx.llm",
     "tools": "the tools of Hermes have another structure; use ctx.register_tool and "
     "ctx.dispatch_tool",
-    "providers": "model servers are configured, not plugged in: see `hermes setup`",
+    "providers": "add a provider with ctx.register_provider",
     "model_tools": "use ctx.dispatch_tool",
     "toolsets": "tools of plugins are always offered; use check_fn of ctx.register_tool",
     "run_agent": "use ctx.llm, or `hermes chat` in another process",

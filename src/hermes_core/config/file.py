@@ -102,6 +102,10 @@ class Settings:
         """The secret itself, which must not be shown; None if it is not set."""
         return self._config.secret(name)
 
+    def get_variable(self, name: str) -> str:
+        """The variable with this name, of the environment or .env; empty without one."""
+        return self._config.variable(name)
+
 
 class ConfigFile:
     """config.yaml and .env, which may be missing. Files are read once per object."""
@@ -158,8 +162,11 @@ class ConfigFile:
         setting = values.find_setting(self.table, name)
         if not setting.secret:
             raise TypeError(f"{name} is not a secret.")
-        value = self._environ.get(setting.variable) or self._read_secrets().get(setting.variable)
-        return value or None
+        return self.variable(setting.variable) or None
+
+    def variable(self, name: str) -> str:
+        """The variable with this name, of the environment or .env; empty without one."""
+        return self._environ.get(name) or self._read_secrets().get(name) or ""
 
     def block(self, name: str) -> dict[str, object]:
         """A section of BLOCKS as it is in the file; empty if it is missing."""

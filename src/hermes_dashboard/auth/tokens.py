@@ -11,7 +11,7 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_core.atomic_files import read_json, write_json
+from hermes_core.json_files import read_json, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,13 +8,8 @@ from fastapi import HTTPException, Query, Response
 from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from hermes_agent.costs import MAX_NAME_CHARACTERS, own_prices, remove_price, set_price
 from hermes_agent.providers import catalog, selection
-from hermes_agent.providers.own_prices import (
-    MAX_NAME_CHARACTERS,
-    own_prices,
-    remove_price,
-    set_price,
-)
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.price_entries import ALLOWED_PRICE, MAX_PRICE, OwnPrice, is_price
 from hermes_dashboard.models.text import Text, problems

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from hermes_agent.providers import model_check, selection
-from hermes_agent.providers.presets import PRESETS
+from hermes_agent.providers import catalog, selection
+from hermes_agent.providers.apis import PRESETS
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.health_checks import NO_MODEL, problem_of, usable_model
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from hermes_agent.providers.presets import ProviderPreset
+    from hermes_agent.providers.apis import ProviderPreset
     from hermes_core.config.file import Settings
     from hermes_dashboard.context import DashboardContext
 
@@ -81,7 +81,7 @@ def router(_context: DashboardContext) -> ResourceRouter:
         choice = usable_model(ConfigFile.of_home().settings())
         if choice is None:
             return ModelTest(status="failed", detail=NO_MODEL)
-        checked = model_check.check_model(choice)
+        checked = catalog.check_model(choice)
         return ModelTest(
             status=checked.status,
             detail=with_command_name(checked.detail),

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from hermes_agent.providers.default_model import save_choice
-from hermes_agent.providers.presets import PRESETS, PRESETS_BY_NAME
-from hermes_agent.providers.selection import ModelChoice
+from hermes_agent.providers.apis import PRESETS, PRESETS_BY_NAME, ModelChoice
+from hermes_agent.providers.selection import save_choice
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.models.text import problems
@@ -77,7 +76,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     def set_default(body: DefaultModel) -> SavedModel:
         """Use a model of a hosted provider by default; other endpoints need a terminal."""
         preset = PRESETS_BY_NAME[body.provider]
-        choice = ModelChoice(preset.api, body.model, preset.choice_url)
+        choice = ModelChoice(preset.api, body.model, preset.base_url)
         notes = save_choice(ConfigFile.of_home(), choice, body.key.strip())
         return SavedModel(provider=body.provider, model=body.model, notes=notes)
 

@@ -179,7 +179,7 @@ def models() -> list[SelectableModel]:
         names = selection.list_served_models(server)
         available += [_model(f"{server.base_url}#{name}", server.name) for name in names]
     home = built_in.BuiltIn.of_home()
-    if choice is None or choice.api != "local":
+    if choice is None or not choice.is_built_in:
         available.append(
             _model(built_in.MODEL_NAME, "built-in", is_here=home.is_installed, detail="demo")
         )

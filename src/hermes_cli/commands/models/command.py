@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
-from hermes_agent.providers.default_model import save_choice
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import agent_factory
@@ -20,8 +19,8 @@ from hermes_core.config.file import ConfigFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_agent.providers.apis import ModelChoice
     from hermes_agent.providers.catalog import CatalogModel
-    from hermes_agent.providers.selection import ModelChoice
     from hermes_cli.output import CommandOutput
     from hermes_core.config.file import Settings
 
@@ -235,19 +234,16 @@ def as_dict(choice: ModelChoice) -> dict[str, Any]:
     """A choice as a dict, without its API key."""
     facts = choice._asdict()
     has_key = bool(facts.pop("key"))
-    return {**facts, "has_key": has_key}
+    return {**facts, "api": choice.api.name, "has_key": has_key}
 
 
 def provider_text(choice: ModelChoice) -> str:
     """The provider or base URL of a model."""
-    if choice.api == "local":
-        return "built-in"
-    default = "Anthropic" if choice.api == "anthropic" else choice.api
-    return choice.base_url or default
+    return choice.base_url or choice.api.title
 
 
 def _state_text(choice: ModelChoice) -> str:
-    if selection.key_name(choice.api, choice.base_url).startswith("keys.") and not choice.key:
+    if selection.missing_key_setting(choice):
         return with_command_name("selected; API key missing, run `hermes setup`")
     return SELECTED
 
@@ -259,7 +255,7 @@ def download(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Download the built-in model."""
     install_built_in(out, is_forced=arguments.again)
     choice = selection.configured_model(ConfigFile.of_home().settings())
-    if choice is not None and choice.api != "local":
+    if choice is not None and not choice.is_built_in:
         out.hint(f"{choice.model} stays selected. Run `hermes models use smollm2` to change that.")
     else:
         out.hint('Try it with `hermes chat -q "hello"`.')
@@ -285,11 +281,11 @@ def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if current is None and _is_plain(arguments.name):
         current = selection.find_local_model()
     choice = selection.model_by_name(settings, arguments.name, current)
-    for note in save_choice(config, choice):
+    for note in selection.save_choice(config, choice):
         out.note(note)
     out.text(f"Default model: {choice.model} ({provider_text(choice)}).")
     result = selection.configured_model(ConfigFile.of_home().settings()) or choice
-    if choice.api == "local" and not built_in.BuiltIn.of_home().is_installed:
+    if choice.is_built_in and not built_in.BuiltIn.of_home().is_installed:
         out.note("The model is not installed. Run `hermes models get smollm2` to download it.")
     elif _state_text(result) != SELECTED:
         out.note("The API key is missing. Run `hermes setup` to enter one.")
@@ -308,7 +304,7 @@ def start_of(answer: str) -> str:
 
 def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Send one question; exit code 1 if it fails."""
-    from hermes_agent.providers.model_list import run_trial  # noqa: PLC0415 - seldom
+    from hermes_agent.providers.catalog import run_trial  # noqa: PLC0415 - seldom
 
     choice = agent_factory.model_chain(ConfigFile.of_home().settings(), arguments.name)[0]
     out.progress(f"Waiting for {choice.model}…")

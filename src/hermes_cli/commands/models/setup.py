@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.events import FailureKind
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
-from hermes_agent.providers.default_model import save_choice
-from hermes_agent.providers.presets import PRESETS
-from hermes_agent.providers.selection import ModelChoice
+from hermes_agent.providers.apis import LOCAL_API, OPENAI_API, PRESETS, ModelChoice
 from hermes_cli.commands.models import command, offer
 from hermes_compat.original_home.home import offered_home
 from hermes_core.command_name import command_name
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from hermes_agent.providers.presets import ProviderPreset
+    from hermes_agent.providers.apis import ProviderPreset
     from hermes_cli.output import CommandOutput
     from hermes_core.config.file import Settings
 
@@ -89,7 +87,7 @@ def choose(config: ConfigFile, out: CommandOutput) -> bool:
             return False
     except EOFError as error:
         raise UsageError(CANCELLED) from error
-    for note in save_choice(config, choice, choice.key):
+    for note in selection.save_choice(config, choice, choice.key):
         out.note(note)
     out.text(f"Done. Using {choice.model} at {command.provider_text(choice)}.")
     return True
@@ -133,7 +131,7 @@ def _hosted_provider(
 ) -> Callable[[CommandOutput, Settings], ModelChoice]:
     def ask(out: CommandOutput, settings: Settings) -> ModelChoice:
         current_key = settings.get_secret(preset.key_setting) or ""
-        return _with_key(ModelChoice(preset.api, "", preset.choice_url), current_key, out)
+        return _with_key(ModelChoice(preset.api, "", preset.base_url), current_key, out)
 
     return ask
 
@@ -142,7 +140,7 @@ def _local_server(
     base_url: str, names: list[str]
 ) -> Callable[[CommandOutput, Settings], ModelChoice]:
     def ask(out: CommandOutput, _settings: Settings) -> ModelChoice:
-        return ModelChoice("openai", _ask_for_model(out, names), base_url)
+        return ModelChoice(OPENAI_API, _ask_for_model(out, names), base_url)
 
     return ask
 
@@ -151,20 +149,20 @@ def _custom_endpoint(out: CommandOutput, _settings: Settings) -> ModelChoice:
     while True:
         base_url = _ask(out, "Base URL (e.g. http://127.0.0.1:8000/v1): ").rstrip("/")
         if base_url.startswith(("http://", "https://")):
-            return _with_key(ModelChoice("openai", "", base_url), "", out, is_optional=True)
+            return _with_key(ModelChoice(OPENAI_API, "", base_url), "", out, is_optional=True)
         out.text("The URL must start with http:// or https://.")
 
 
 def _built_in(out: CommandOutput, _settings: Settings) -> ModelChoice:
     command.install_built_in(out)
-    return ModelChoice("local", built_in.MODEL_NAME)
+    return ModelChoice(LOCAL_API, built_in.MODEL_NAME)
 
 
 def _with_key(
     choice: ModelChoice, current_key: str, out: CommandOutput, *, is_optional: bool = False
 ) -> ModelChoice:
     """*choice* with an accepted API key and a model."""
-    from hermes_agent.providers.model_list import list_models  # noqa: PLC0415 - not for every provider
+    from hermes_agent.providers.catalog import list_models  # noqa: PLC0415 - not for every provider
 
     for _ in range(MAX_KEY_ATTEMPTS):
         key = _ask_for_key(out, current_key, is_optional=is_optional)
@@ -217,7 +215,7 @@ def _ask_for_model(out: CommandOutput, names: list[str]) -> str:
 
 def _test_choice(choice: ModelChoice, out: CommandOutput) -> bool:
     """Test the model; if it fails, ask whether to save it anyway."""
-    from hermes_agent.providers.model_list import run_trial  # noqa: PLC0415 - seldom
+    from hermes_agent.providers.catalog import run_trial  # noqa: PLC0415 - seldom
 
     out.progress(f"Waiting for {choice.model}…")
     trial = run_trial(choice.provider())

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import status
-from hermes_agent.providers import model_check
+from hermes_agent.providers import catalog
 from hermes_core import __version__, human_format
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, HermesError, NoModelError
@@ -48,7 +48,7 @@ def check_model() -> Iterator[Readiness]:
     except HermesError as error:
         yield Readiness("model", "failed", str(error), "Run `hermes setup`")
         return
-    checked = model_check.check_model(choice)
+    checked = catalog.check_model(choice)
     yield Readiness("model", checked.status, checked.detail, checked.advice)
 
 
