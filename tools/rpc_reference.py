@@ -15,7 +15,7 @@ from hermes_state.engine.sqlite import driver
 driver.install()
 
 from tui_gateway import openrpc  # noqa: E402 - after our SQLite is in place
-from tui_gateway.methods import EVENTS, METHODS  # noqa: E402 - as above
+from tui_gateway.methods import METHODS, TYPE_NAMES  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from tui_gateway.methods import Param
@@ -25,13 +25,13 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 def document() -> str:
     """The machine-readable one."""
-    return json.dumps(openrpc.openrpc(METHODS, EVENTS), indent=2) + "\n"
+    return json.dumps(openrpc.document(METHODS), indent=2) + "\n"
 
 
 def methods() -> str:
     """The table of methods."""
     rows = [
-        f"| `{method.name}` | {', '.join(map(_param, method.params))} | {method.help} |"
+        f"| `{method.name}` | {', '.join(map(_param, method.params))} | {_sentence(method.help)} |"
         for method in METHODS.values()
     ]
     return "\n".join(["| method | parameters | what it does |", "| --- | --- | --- |", *rows])
@@ -40,15 +40,21 @@ def methods() -> str:
 def events() -> str:
     """The table of events."""
     rows = [
-        f"| `{event.name}` | {', '.join(f'`{name}`' for name in event.payload)} | {event.help} |"
-        for event in EVENTS.values()
+        f"| `{name}` | {', '.join(f'`{field}`' for field in openrpc.fields_of_type(kind))} | "
+        f"{_sentence(kind.__doc__)} |"
+        for name, kind in openrpc.EVENTS.items()
     ]
     return "\n".join(["| event | payload | when |", "| --- | --- | --- |", *rows])
 
 
+def _sentence(text: str | None) -> str:
+    """A docstring in one line."""
+    return " ".join((text or "").split())
+
+
 def _param(param: Param) -> str:
-    kind = "" if param.kind == "text" else f" ({param.kind})"
-    return f"`{param.name}`{kind}" + ("" if param.required else ", optional")
+    kind = "" if param.kind == "str" else f" ({TYPE_NAMES[param.kind]})"
+    return f"`{param.name}`{kind}" + ("" if param.is_required else ", optional")
 
 
 def page(text: str) -> str:

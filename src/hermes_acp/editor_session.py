@@ -41,6 +41,7 @@ from tui_gateway.protocol import (
     ApprovalQuestion,
     ClarifyQuestion,
     CommandResult,
+    CommandSummary,
     ConnectionLost,
     GatewayLeaving,
     MessageComplete,
@@ -58,7 +59,6 @@ from tui_gateway.protocol import (
     ToolText,
     parse,
 )
-from tui_gateway.summaries import CommandSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,8 +78,7 @@ if TYPE_CHECKING:
     from hermes_acp.prompt_content import PromptContent
     from hermes_core.json_values import JsonObject, JsonValue
     from hermes_core.messages import Content, ToolCallDict
-    from tui_gateway.protocol import ClientEvent, DisplayedMessage
-    from tui_gateway.summaries import ModelSummary
+    from tui_gateway.protocol import ClientEvent, DisplayedMessage, ModelSummary
 
     EditorUpdate = SessionUpdate | UsageUpdate | ConfigOptionUpdate
 

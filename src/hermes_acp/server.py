@@ -42,8 +42,7 @@ from hermes_core.errors import UsageError
 from hermes_core.isolate import attempt_async
 from hermes_core.json_values import objects_in, text_in
 from tui_gateway.frames import NO_SESSION, NO_STORED_SESSION, NOTHING_TO_DO, RpcError
-from tui_gateway.protocol import ConversationSummary, parse
-from tui_gateway.summaries import ModelSummary
+from tui_gateway.protocol import ConversationSummary, ModelSummary, parse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from acp.schema import AcpMcpServer, SseMcpServer
 
     from hermes_core.json_values import JsonObject
-    from tui_gateway.summaries import ModelSummary
+    from tui_gateway.protocol import ModelSummary
 
     EditorMcpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 

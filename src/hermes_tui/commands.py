@@ -17,11 +17,12 @@ from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
 from tui_gateway.protocol import (
     CommandResult,
+    CommandSummary,
+    ModelSummary,
     PromptSummary,
     RelatedSession,
     parse,
 )
-from tui_gateway.summaries import CommandSummary, ModelSummary
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject, JsonValue

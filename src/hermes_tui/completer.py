@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_tui.conversation import ConversationClient
     from hermes_tui.prompt import Prompt
-    from tui_gateway.summaries import CommandSummary
+    from tui_gateway.protocol import CommandSummary
 
 MAX_ROWS: Final = 8
 LABEL_SHARE: Final = 0.4  # of the width at least, if a detail is beside it

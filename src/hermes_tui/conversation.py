@@ -13,6 +13,7 @@ from hermes_core.errors import UsageError
 from hermes_core.json_values import objects_in, text_in
 from tui_gateway.frames import RpcError
 from tui_gateway.protocol import (
+    CommandSummary,
     GatewayLeaving,
     MessageStart,
     OpenedState,
@@ -20,7 +21,6 @@ from tui_gateway.protocol import (
     UsageView,
     parse,
 )
-from tui_gateway.summaries import CommandSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,8 +18,7 @@ from textual.widgets.selection_list import Selection
 from hermes_core import human_format
 from hermes_core.json_values import objects_in, text_in
 from hermes_core.terminal_text import clean, fit, one_line
-from tui_gateway.protocol import parse
-from tui_gateway.summaries import CheckpointSummary, PlannedFile
+from tui_gateway.protocol import CheckpointSummary, PlannedFile, parse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

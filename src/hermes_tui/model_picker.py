@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from textual.widgets import Input
 
-    from tui_gateway.summaries import ModelSummary
+    from tui_gateway.protocol import ModelSummary
 
 MAX_ROWS: Final = 200
 NAME_COLUMNS: Final = 44

@@ -62,7 +62,7 @@ class Dispatcher:
         try:
             if method is None:
                 raise RpcError(UNKNOWN_METHOD, f"unknown method {request.method!r}")
-            return frames.result(request.id, method.run(self, method.validate(request.params)))
+            return frames.result(request.id, method.call(self, request.params))
         except RpcError as error:
             return frames.error(request.id, error.code, str(error))
         except HermesError as error:

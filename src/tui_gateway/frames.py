@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_core.command_name import with_command_name
@@ -35,59 +33,6 @@ class RpcError(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
-
-
-@dataclass(frozen=True, slots=True)
-class RpcParams:
-    """The parameters of all methods; one that is not given is empty."""
-
-    session_id: str = ""
-    text: str = ""
-    cwd: str = ""
-    model: str = ""
-    source: str = ""
-    title: str = ""
-    mode: str = ""
-    allow: str = ""
-    close_on_disconnect: bool = False
-    limit: int = 0
-    search: str = ""
-    unless_running: bool = False
-    message_id: int = 0
-    count: int = 0
-    name: str = ""
-    focus_topic: str = ""
-    path: str = ""
-    images: str = ""
-    choice: str = ""
-    request_id: str = ""
-    rule: str = ""
-    reason: str = ""
-    answer: str = ""
-    value: str = ""
-    arg: str = ""
-    word: str = ""
-    key: str = ""
-    command: str = ""
-    number: int = 0
-    scope: str = ""
-    paths: str = ""
-    force: str = ""
-    mcp_servers: str = ""
-    offset: int = 0
-    stay: bool = False
-    keep_images: bool = False
-    max_turns: int = 0
-    max_output_tokens: int = 0
-    effort: str = ""
-    variables: str = ""
-    within_permissions: bool = False
-    surface: str = ""
-
-    @property
-    def folder(self) -> Path | None:
-        """The working folder of the client, if it names one."""
-        return Path(self.cwd) if self.cwd else None
 
 
 class RpcRequest(NamedTuple):

@@ -1,14 +1,18 @@
-"""The data of RPC results and events, as the server sends and clients read them."""
+"""The data of RPC requests, results and events, as the server sends and clients read them.
+
+The reference and the types of the page are generated from these classes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, get_args
+
+from hermes_core.messages import Content, ToolCallDict  # noqa: TC001 - read by openrpc
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
-    from hermes_core.messages import Content, ToolCallDict
 
 T = TypeVar("T")
 
@@ -19,7 +23,7 @@ def parse(kind: type[T], fields: JsonObject) -> T:
     return kind(**{name: value for name, value in fields.items() if name in names})
 
 
-def fields_of(value: object) -> dict[str, object]:
+def fields_of(value: object) -> dict[str, Any]:
     """The fields of an object of this module by name; nested objects stay objects."""
     names = [item.name for item in dataclasses.fields(value)]  # type: ignore[arg-type]
     return {name: getattr(value, name) for name in names}
@@ -61,21 +65,6 @@ class DisplayedMessage(TypedDict):
     usage: AnswerUsageInfo | None
 
 
-class ActiveSession(TypedDict):
-    """An open conversation; it has the fields of SessionInfo, too."""
-
-    session_id: str
-    stored_session_id: str
-    status: str
-    title: str | None
-
-
-class ActiveSessions(TypedDict):
-    """The result of `session.active_list`."""
-
-    sessions: list[ActiveSession]
-
-
 @dataclass(frozen=True, slots=True)
 class UsageView:
     """The tokens of a conversation, and their cost in dollars if known."""
@@ -90,7 +79,7 @@ class UsageView:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """The metadata of a conversation that front ends show."""
+    """The conversation's metadata has changed."""
 
     kind: ClassVar[str] = "session.info"
 
@@ -116,8 +105,16 @@ class SessionInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionStatus(SessionInfo):
+    """An open conversation, and what it does; `session_id` is empty if the client named it."""
+
+    status: str
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageStart:
-    """A turn starts with this message."""
+    """A turn starts with this message; `images` are the files of its pictures."""
 
     kind: ClassVar[str] = "message.start"
 
@@ -127,7 +124,7 @@ class MessageStart:
 
 @dataclass(frozen=True, slots=True)
 class MessageAttached:
-    """What is attached to the message that has just started a turn."""
+    """What is attached to the message that has started the turn."""
 
     kind: ClassVar[str] = "message.attached"
 
@@ -154,7 +151,10 @@ class ReasoningText:
 
 @dataclass(frozen=True, slots=True)
 class MessageComplete:
-    """The turn is over and stored; `unread` is pending input that is returned to its sender."""
+    """The turn is over and stored; `status` is complete, interrupted or error, `unread` is pending
+    input of this client that is returned, `unread_images` are the files of its images; `problem`
+    is length, empty, filtered, step_limit, repeated_calls or nothing, `notice` its text.
+    """
 
     kind: ClassVar[str] = "message.complete"
 
@@ -170,7 +170,9 @@ class MessageComplete:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message of the turn is stored; actions name it by its ID."""
+    """A message of the turn is stored; `role` is user, assistant or tool; `usage` is what an answer
+    took: tokens, cost and seconds.
+    """
 
     kind: ClassVar[str] = "message.stored"
 
@@ -235,10 +237,8 @@ class ToolComplete:
 
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
-    """A status message; `topic` is status, retrying, review or continued.
-
-    After `continued`, another answer of the turn follows.
-    `seconds` is the time to the next attempt of a request.
+    """A status message; `kind` is status, retrying, review or continued (another answer of the turn
+    follows), `seconds` the time to the next attempt.
     """
 
     kind: ClassVar[str] = "status.update"
@@ -417,6 +417,7 @@ class OpenedState:
     unread: str
     unread_images: list[str] = field(default_factory=list)
     notice: str = ""  # of a new conversation: a model that was found and not chosen
+    resumed: str = ""  # the stored session that was asked for
 
     @classmethod
     def read(cls, fields: JsonObject) -> OpenedState:
@@ -441,6 +442,19 @@ class ConversationSummary:
     message_count: int
     source: str
     cwd: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentSession(ConversationSummary):
+    """The latest conversation."""
+
+    session_id: str
+
+
+class NoSession(TypedDict):
+    """There is no conversation yet."""
+
+    session_id: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,3 +495,186 @@ class CommandResult:
     changed: bool
     session_id: str
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """A model of a list; prices are dollars per million tokens."""
+
+    name: str
+    provider: str
+    window: int = 0
+    input_price: float | None = None
+    output_price: float | None = None
+
+    @property
+    def window_text(self) -> str:
+        """The context window in thousands of tokens."""
+        return f"{round(self.window / 1000):,}k" if self.window else "-"
+
+    @property
+    def price_text(self) -> str:
+        """The price of input and output per million tokens."""
+        if self.input_price is None or self.output_price is None:
+            return "-"
+        return f"${self.input_price:g} / ${self.output_price:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSummary:
+    """A slash command."""
+
+    name: str
+    hint: str
+    help: str
+    aliases: list[str] = field(default_factory=list)
+    while_busy: bool = False
+    choices: list[str] = field(default_factory=list)  # of the first argument, where known
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSummary:
+    """What a turn or a restore changed in files; `kind` is turn or restore."""
+
+    number: int
+    kind: str
+    folder: str
+    message_id: int
+    started_at: float
+    files: int
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file that a restore would change; with a problem only if `may_force` and forced."""
+
+    path: str
+    change: str
+    problem: str = ""
+    may_force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TodoStep:
+    """A step of the agent's list; `status` is pending, active or done."""
+
+    text: str
+    status: str
+
+
+class OpenParams(TypedDict, total=False):
+    """Options of a conversation that is created or opened."""
+
+    cwd: str
+    model: str
+    source: str
+    mode: str
+    allow: str
+    mcp_servers: str
+    max_turns: int
+    max_output_tokens: int
+    effort: str
+    close_on_disconnect: bool
+
+
+class CheckpointChoice(TypedDict, total=False):
+    """A checkpoint, a prompt and all later ones, or the last exchanges."""
+
+    number: int
+    message_id: int
+    count: int
+    within_permissions: bool
+
+
+class RetriedPrompt(TypedDict):
+    """A prompt that was sent again."""
+
+    status: str
+    text: str
+
+
+class BranchView(TypedDict):
+    """A new branch, and the conversation that it continues."""
+
+    session_id: str
+    stored_session_id: str
+    parent: str
+
+
+class CompressionView(TypedDict):
+    """Tokens before and after a compression."""
+
+    before: int
+    after: int
+    summary: str
+
+
+class DiffView(TypedDict):
+    """A unified diff of checkpoints."""
+
+    diff: str
+    numbers: list[int]
+
+
+class RestorePreview(TypedDict):
+    """What a restore would change."""
+
+    files: list[PlannedFile]
+    diff: str
+    numbers: list[int]
+
+
+class RestoreOutcome(TypedDict):
+    """What a restore has changed; `numbers` are the checkpoints that undo it."""
+
+    restored: list[str]
+    refused: list[PlannedFile]
+    numbers: list[int]
+    output: str
+
+
+class AttachedImage(TypedDict):
+    """An attached image, and how many there are."""
+
+    attached: str
+    count: int
+
+
+class PermissionView(TypedDict):
+    """The permission mode, the sandbox and the rules of a conversation."""
+
+    mode: str
+    sandbox: str
+    problem: str | None
+    rules: dict[str, list[str]]
+
+
+class SlashCompletions(TypedDict):
+    """Commands that complete a text from a position on."""
+
+    items: list[str]
+    replace_from: int
+
+
+class ModelsView(TypedDict):
+    """Models, and the providers that could not be asked."""
+
+    models: list[ModelSummary]
+    problems: list[str]
+
+
+class SettingView(TypedDict):
+    """The value of a setting, and where it comes from."""
+
+    key: str
+    value: str
+    source: str
+
+
+class ShellResult(TypedDict):
+    """The output of a shell command."""
+
+    stdout: str
+    stderr: str
+    code: int | None

@@ -17,8 +17,8 @@ from hermes_core import background_process, paths
 from hermes_core.instance_record import DAEMON
 from support.command_line import DAEMON_MODULES, FORK_SERVER, needs_own_interpreter
 from support.waiting import PATIENCE_SECONDS, wait_until
-from tui_gateway import daemon
-from tui_gateway.methods import EVENTS, METHODS
+from tui_gateway import daemon, openrpc
+from tui_gateway.methods import METHODS
 from tui_gateway.protocol import ConnectionLost, payload_of, to_json
 
 if TYPE_CHECKING:
@@ -103,14 +103,16 @@ class DaemonClient:
     def _on_event(self, _session: str, event: ClientEvent) -> None:
         payload = json.loads(json.dumps(payload_of(event), default=to_json))
         if event.kind != ConnectionLost.kind:
-            assert set(payload) == set(EVENTS[event.kind].payload), event.kind
+            assert set(payload) == set(openrpc.fields_of_type(openrpc.EVENTS[event.kind])), (
+                event.kind
+            )
         self._events.put((event.kind, payload))
 
     def call(self, method: str, **params: Any) -> Any:
         if self.live:
             params.setdefault("session_id", self.live)
         result = self._client.call(method, **params)
-        assert set(result) <= set(METHODS[method].returns), method
+        assert set(result) <= openrpc.result_fields(METHODS[method]), method
         return result
 
     def open(self, method: str = "session.create", **params: Any) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from support.command_line import DAEMON_MODULES, start_program
 from support.waiting import PATIENCE_SECONDS
-from tui_gateway.methods import EVENTS, METHODS
+from tui_gateway import openrpc
+from tui_gateway.methods import METHODS
 
 STDERR = 2
 
@@ -54,7 +55,9 @@ class RpcClient:
         assert frame is not None, "the server has exited"
         if frame.get("method") == "event":
             event = frame["params"]
-            assert set(event["payload"]) == set(EVENTS[event["type"]].payload), event
+            assert set(event["payload"]) == set(
+                openrpc.fields_of_type(openrpc.EVENTS[event["type"]])
+            ), event
             self.events.append(event)
         return frame
 
@@ -77,7 +80,7 @@ class RpcClient:
         """The result of a request; it has only documented fields."""
         response = self.ask(method, **params)
         assert "result" in response, response
-        assert set(response["result"]) <= set(METHODS[method].returns), method
+        assert set(response["result"]) <= openrpc.result_fields(METHODS[method]), method
         return response["result"]
 
     def wait_for(self, kind: str) -> dict[str, Any]:

@@ -16,19 +16,21 @@ from hermes_conversation.slash_commands import Surface
 from hermes_core import human_format
 from hermes_core.errors import HermesError
 from tui_gateway.frames import BUSY, INVALID_PARAMS, NO_AGENT, NOTHING_TO_DO, RpcError
-from tui_gateway.handlers.environment import as_rpc, surface_of
+from tui_gateway.handlers.environment import as_rpc, folder_of, surface_of
 from tui_gateway.handlers.sessions import open_session, resolve_stored
 from tui_gateway.live_session import TURN_RUNNING
 from tui_gateway.protocol import (
     CommandResult,
+    CommandSummary,
     PromptSummary,
     PromptVersionsView,
     RelatedSession,
     SessionChanged,
+    SessionStatus,
+    TodoStep,
     fields_of,
 )
 from tui_gateway.questions import CHOICES
-from tui_gateway.summaries import CommandSummary, TodoStep
 from tui_gateway.turn_view import usage as usage_of
 
 if TYPE_CHECKING:
@@ -38,9 +40,18 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_state.sessions.records import SessionRow
     from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.frames import RpcParams
     from tui_gateway.live_session import LiveSession
-    from tui_gateway.protocol import OpenedState
+    from tui_gateway.protocol import (
+        AttachedImage,
+        BranchView,
+        CompressionView,
+        DisplayedMessage,
+        OpenedState,
+        PermissionView,
+        RetriedPrompt,
+        SessionInfo,
+        UsageView,
+    )
 
 
 class SwitchedConversation(NamedTuple):
@@ -142,53 +153,63 @@ def _options_of(live: LiveSession, session_id: str | None) -> ConversationOption
     return conversation.options._replace(session_id=session_id, cwd=conversation.agent.cwd)
 
 
-def submit(peer: Dispatcher, params: RpcParams) -> object:
-    _live(peer, params).submit(params.text)
-    return {"status": "streaming"}
+def submit(peer: Dispatcher, *, session_id: str, text: str) -> str:
+    """Send a message."""
+    _live(peer, session_id).submit(text)
+    return "streaming"
 
 
-def interrupt(peer: Dispatcher, params: RpcParams) -> object:
-    return {"interrupted": _live(peer, params).interrupt(params.text)}
+def interrupt(peer: Dispatcher, *, session_id: str, text: str = "") -> bool:
+    """Interrupt the turn; send text if given."""
+    return _live(peer, session_id).interrupt(text)
 
 
-def steer(peer: Dispatcher, params: RpcParams) -> object:
-    live, images = _live(peer, params), params.images.splitlines()
-    is_sent = as_rpc(lambda: live.steer(params.text, peer, images))
-    return {"status": "streaming" if is_sent else "queued"}
+def steer(peer: Dispatcher, *, session_id: str, text: str, images: str = "") -> str:
+    """Steer the turn, or send now; with `images` (files, one per line) as session.queue."""
+    live, files = _live(peer, session_id), images.splitlines()
+    is_sent = as_rpc(lambda: live.steer(text, peer, files))
+    return "streaming" if is_sent else "queued"
 
 
-def queue(peer: Dispatcher, params: RpcParams) -> object:
-    live, images = _live(peer, params), params.images.splitlines()
-    is_sent = as_rpc(lambda: live.send(params.text, peer, images))
-    return {"status": "streaming" if is_sent else "queued"}
+def queue(peer: Dispatcher, *, session_id: str, text: str, images: str = "") -> str:
+    """Send after the turn, or now; `images` are files, one per line."""
+    live, files = _live(peer, session_id), images.splitlines()
+    is_sent = as_rpc(lambda: live.send(text, peer, files))
+    return "streaming" if is_sent else "queued"
 
 
-def title(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
-    return {"title": as_rpc(lambda: live.conversation.title(params.title))}
+def title(peer: Dispatcher, *, session_id: str, title: str = "") -> str:
+    """Show or set the title."""
+    live = _live(peer, session_id)
+    return as_rpc(lambda: live.conversation.title(title))
 
 
-def history(peer: Dispatcher, params: RpcParams) -> object:
-    return {"messages": _live(peer, params).messages()}
+def history(peer: Dispatcher, *, session_id: str) -> list[DisplayedMessage]:
+    """Return all messages."""
+    return _live(peer, session_id).messages()
 
 
-def usage(peer: Dispatcher, params: RpcParams) -> object:
-    return usage_of(_live(peer, params).conversation.row())
+def usage(peer: Dispatcher, *, session_id: str) -> UsageView:
+    """Tokens of the conversation."""
+    return usage_of(_live(peer, session_id).conversation.row())
 
 
-def status(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
-    return {**fields_of(live.info()), "status": live.status()}
+def status(peer: Dispatcher, *, session_id: str) -> SessionStatus:
+    """The state of a conversation."""
+    live = _live(peer, session_id)
+    return SessionStatus(**fields_of(live.info()), status=live.status())
 
 
-def set_folder(peer: Dispatcher, params: RpcParams) -> object:
-    with _changing(peer, params) as conversation:
-        folder = as_rpc(lambda: conversation.move_to(Path(params.cwd).expanduser()))
-    return {"cwd": str(folder)}
+def set_folder(peer: Dispatcher, *, session_id: str, cwd: str) -> str:
+    """Change the working folder."""
+    with _changing(peer, session_id) as conversation:
+        folder = as_rpc(lambda: conversation.move_to(Path(cwd).expanduser()))
+    return str(folder)
 
 
-def reload(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
+def reload(peer: Dispatcher, *, session_id: str) -> SessionInfo:
+    """Use the settings, the trusted files of the project and the keys as they are now."""
+    live = _live(peer, session_id)
     with live.changing() as conversation:
         try:
             conversation.reload()
@@ -198,50 +219,64 @@ def reload(peer: Dispatcher, params: RpcParams) -> object:
     return live.info()
 
 
-def attach_image(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
-    picture = as_rpc(lambda: live.conversation.attach(Path(params.path).expanduser()))
+def attach_image(peer: Dispatcher, *, session_id: str, path: str) -> AttachedImage:
+    """Attach an image to the next message."""
+    live = _live(peer, session_id)
+    picture = as_rpc(lambda: live.conversation.attach(Path(path).expanduser()))
     return {"attached": picture.name, "count": len(live.conversation.pictures)}
 
 
-def detach_image(peer: Dispatcher, params: RpcParams) -> object:
-    pictures = _live(peer, params).conversation.pictures
-    chosen = [picture for picture in pictures if picture.name == params.name or not params.name]
-    for picture in chosen[-1:] if params.name else chosen:
+def detach_image(peer: Dispatcher, *, session_id: str, name: str = "") -> int:
+    """Remove all attached images, or the one of which `image.attach` returned the name."""
+    pictures = _live(peer, session_id).conversation.pictures
+    chosen = [picture for picture in pictures if picture.name == name or not name]
+    for picture in chosen[-1:] if name else chosen:
         pictures.remove(picture)
-    return {"count": len(pictures)}
+    return len(pictures)
 
 
 # Back and forth
 
 
-def undo(peer: Dispatcher, params: RpcParams) -> object:
-    with _changing(peer, params) as conversation:
-        return {"removed": as_rpc(lambda: conversation.undo(params.count or 1))}
+def undo(peer: Dispatcher, *, session_id: str, count: int = 0) -> int:
+    """Undo the last exchanges."""
+    with _changing(peer, session_id) as conversation:
+        return as_rpc(lambda: conversation.undo(count or 1))
 
 
-def redo(peer: Dispatcher, params: RpcParams) -> object:
-    with _changing(peer, params) as conversation:
-        return {"restored": as_rpc(conversation.redo)}
+def redo(peer: Dispatcher, *, session_id: str) -> int:
+    """Restore what an undo removed."""
+    with _changing(peer, session_id) as conversation:
+        return as_rpc(conversation.redo)
 
 
-def retry(peer: Dispatcher, params: RpcParams) -> object:
-    with _changing(peer, params) as conversation:
+def retry(peer: Dispatcher, *, session_id: str) -> RetriedPrompt:
+    """Ask the last question again."""
+    with _changing(peer, session_id) as conversation:
         text = as_rpc(conversation.undo_last_prompt)
-    _live(peer, params).submit(text)
+    _live(peer, session_id).submit(text)
     return {"status": "streaming", "text": text}
 
 
-def branch(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
+def branch(
+    peer: Dispatcher,
+    *,
+    session_id: str,
+    name: str = "",
+    message_id: int = 0,
+    stay: bool = False,
+    keep_images: bool = False,
+) -> BranchView:
+    """Continue in a new conversation, from here or from a prompt."""
+    live = _live(peer, session_id)
     parent = live.conversation.session_id
     opened = open_branch(
         peer,
         live,
-        params.name,
-        params.message_id,
-        stays=params.stay,
-        keeps_images=params.keep_images,
+        name,
+        message_id,
+        stays=stay,
+        keeps_images=keep_images,
     )
     return {
         "session_id": opened.session_id,
@@ -250,33 +285,38 @@ def branch(peer: Dispatcher, params: RpcParams) -> object:
     }
 
 
-def prompts(peer: Dispatcher, params: RpcParams) -> object:
-    result = _live(peer, params).conversation.prompts()
-    return {"prompts": [PromptSummary(prompt.message_id, prompt.text) for prompt in result]}
+def prompts(peer: Dispatcher, *, session_id: str) -> list[PromptSummary]:
+    """List the user's messages."""
+    result = _live(peer, session_id).conversation.prompts()
+    return [PromptSummary(prompt.message_id, prompt.text) for prompt in result]
 
 
-def versions(peer: Dispatcher, params: RpcParams) -> object:
-    conversation = _live(peer, params).conversation
+def versions(peer: Dispatcher, *, session_id: str) -> list[PromptVersionsView]:
+    """The prompts that have other versions in branches."""
+    conversation = _live(peer, session_id).conversation
     if not conversation.exists:
-        return {"prompts": []}
+        return []
     found = prompt_versions(conversation.db, conversation.session_id)
-    return {"prompts": [PromptVersionsView(*versions) for versions in found]}
+    return [PromptVersionsView(*versions) for versions in found]
 
 
-def todo(peer: Dispatcher, params: RpcParams) -> object:
-    items = _live(peer, params).conversation.todo_items()
-    return {"items": [TodoStep(item.text, item.status) for item in items]}
+def todo(peer: Dispatcher, *, session_id: str) -> list[TodoStep]:
+    """The list of steps that the agent keeps."""
+    items = _live(peer, session_id).conversation.todo_items()
+    return [TodoStep(item.text, item.status) for item in items]
 
 
-def rewind(peer: Dispatcher, params: RpcParams) -> object:
-    with _changing(peer, params) as conversation:
-        return {"text": as_rpc(lambda: conversation.rewind_to(params.message_id))}
+def rewind(peer: Dispatcher, *, session_id: str, message_id: int) -> str:
+    """Undo a message and everything after it."""
+    with _changing(peer, session_id) as conversation:
+        return as_rpc(lambda: conversation.rewind_to(message_id))
 
 
-def tree(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
+def tree(peer: Dispatcher, *, session_id: str) -> list[RelatedSession]:
+    """The conversation and its branches."""
+    live = _live(peer, session_id)
     rows = as_rpc(live.conversation.related_sessions)
-    return {"sessions": [_related(row) for row in rows]}
+    return [_related(row) for row in rows]
 
 
 def _related(session: SessionRow) -> RelatedSession:
@@ -290,24 +330,26 @@ def _related(session: SessionRow) -> RelatedSession:
     )
 
 
-def compress(peer: Dispatcher, params: RpcParams) -> object:
-    with _changing(peer, params) as conversation:
-        result = as_rpc(lambda: conversation.compress(params.focus_topic))
+def compress(peer: Dispatcher, *, session_id: str, focus_topic: str = "") -> CompressionView:
+    """Summarize older messages."""
+    with _changing(peer, session_id) as conversation:
+        result = as_rpc(lambda: conversation.compress(focus_topic))
     return {"before": result.before, "after": result.after, "summary": result.summary}
 
 
-def save(peer: Dispatcher, params: RpcParams) -> object:
-    within_folder = params.within_permissions
-    conversation = _live(peer, params).conversation
-    return {
-        "file": str(as_rpc(lambda: conversation.save(params.path, within_folder=within_folder)))
-    }
+def save(
+    peer: Dispatcher, *, session_id: str, path: str = "", within_permissions: bool = False
+) -> str:
+    """Write the conversation to a file."""
+    conversation = _live(peer, session_id).conversation
+    return str(as_rpc(lambda: conversation.save(path, within_folder=within_permissions)))
 
 
-def permissions(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
-    if params.mode:
-        as_rpc(lambda: live.conversation.set_mode(params.mode))
+def permissions(peer: Dispatcher, *, session_id: str, mode: str = "") -> PermissionView:
+    """Show or change the permission mode."""
+    live = _live(peer, session_id)
+    if mode:
+        as_rpc(lambda: live.conversation.set_mode(mode))
         live.emit(live.info())
     sandbox = find_sandbox()
     return {
@@ -321,33 +363,44 @@ def permissions(peer: Dispatcher, params: RpcParams) -> object:
 # Answers
 
 
-def approve(peer: Dispatcher, params: RpcParams) -> object:
-    if params.choice not in CHOICES:
+def approve(
+    peer: Dispatcher,
+    *,
+    session_id: str,
+    choice: str,
+    request_id: str = "",
+    rule: str = "",
+    reason: str = "",
+) -> bool:
+    """Answer an approval prompt."""
+    if choice not in CHOICES:
         raise RpcError(INVALID_PARAMS, f"`choice` must be one of {', '.join(CHOICES)}")
-    rules = as_rpc(lambda: parse_rules(params.rule))
-    answer = ApprovalAnswer(params.choice, rules, params.reason)
-    return _answer(peer, params, str(answer))
+    rules = as_rpc(lambda: parse_rules(rule))
+    answer = ApprovalAnswer(choice, rules, reason)
+    return _answer(peer, session_id, request_id, str(answer))
 
 
-def clarify(peer: Dispatcher, params: RpcParams) -> object:
-    return _answer(peer, params, params.answer)
+def clarify(peer: Dispatcher, *, session_id: str, answer: str, request_id: str = "") -> bool:
+    """Answer a question of the agent."""
+    return _answer(peer, session_id, request_id, answer)
 
 
-def secret(peer: Dispatcher, params: RpcParams) -> object:
-    return _answer(peer, params, params.value)
+def secret(peer: Dispatcher, *, session_id: str, value: str, request_id: str = "") -> bool:
+    """Provide a requested secret."""
+    return _answer(peer, session_id, request_id, value)
 
 
-def _answer(peer: Dispatcher, params: RpcParams, text: str) -> object:
-    questions = _live(peer, params).questions
-    return {"resolved": questions.answer(params.request_id, text)}
+def _answer(peer: Dispatcher, session_id: str, request_id: str, text: str) -> bool:
+    return _live(peer, session_id).questions.answer(request_id, text)
 
 
 # Commands
 
 
-def catalog(_peer: Dispatcher, params: RpcParams) -> object:
-    commands = slash_commands.listed_commands(surface_of(params), params.folder)
-    return {"commands": [_command_summary(command) for command in commands]}
+def catalog(_peer: Dispatcher, *, cwd: str = "", surface: str = "") -> list[CommandSummary]:
+    """List the slash commands of a `surface`: screen, page or editor."""
+    commands = slash_commands.listed_commands(surface_of(surface), folder_of(cwd))
+    return [_command_summary(command) for command in commands]
 
 
 def _command_summary(command: slash_commands.SlashCommand) -> CommandSummary:
@@ -361,25 +414,27 @@ def _command_summary(command: slash_commands.SlashCommand) -> CommandSummary:
     )
 
 
-def dispatch(peer: Dispatcher, params: RpcParams) -> object:
-    live = _live(peer, params)
-    name = params.name.removeprefix("/").lower()
-    argument = params.arg
+def dispatch(
+    peer: Dispatcher, *, session_id: str, name: str, arg: str = "", surface: str = ""
+) -> CommandResult:
+    """Run a slash command."""
+    live = _live(peer, session_id)
+    name = name.removeprefix("/").lower()
     command = as_rpc(
         lambda: slash_commands.find(name, slash_commands.project_folder(live.conversation))
     )
-    surface = surface_of(params)
-    as_rpc(lambda: slash_commands.require_surface(command, surface))
-    switched = switch_by_command(peer, live, command.name, argument)
+    front_end = surface_of(surface)
+    as_rpc(lambda: slash_commands.require_surface(command, front_end))
+    switched = switch_by_command(peer, live, command.name, arg)
     if switched is not None:
         session_id = switched.opened.session_id
         return CommandResult("exec", switched.output, changed=True, session_id=session_id)
-    line = f"/{name} {argument}".rstrip()
+    line = f"/{name} {arg}".rstrip()
     if command.while_busy:
-        outcome = as_rpc(lambda: slash_commands.run(live.conversation, line, surface))
+        outcome = as_rpc(lambda: slash_commands.run(live.conversation, line, front_end))
         is_changed = False
     else:
-        outcome, is_changed = _changed(peer, live, line, surface)
+        outcome, is_changed = _changed(peer, live, line, front_end)
     if not live.follow(outcome, peer):
         raise RpcError(NOTHING_TO_DO, f"nothing to /{command.name}")
     live.emit(live.info())
@@ -411,14 +466,14 @@ def _effect(outcome: slash_commands.CommandOutcome) -> tuple[str, str]:
     return ("leave", "") if outcome.leave else ("exec", "")
 
 
-def _live(peer: Dispatcher, params: RpcParams) -> LiveSession:
-    return peer.hub.live(params.session_id)
+def _live(peer: Dispatcher, session_id: str) -> LiveSession:
+    return peer.hub.live(session_id)
 
 
 @contextlib.contextmanager
-def _changing(peer: Dispatcher, params: RpcParams) -> Iterator[Conversation]:
+def _changing(peer: Dispatcher, session_id: str) -> Iterator[Conversation]:
     """The conversation for an exclusive change; other clients are notified."""
-    live = _live(peer, params)
+    live = _live(peer, session_id)
     with live.changing() as conversation:
         yield conversation
     live.emit(SessionChanged(), but=peer)

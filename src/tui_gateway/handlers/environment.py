@@ -14,73 +14,82 @@ from hermes_core.errors import CheckpointError, UsageError
 from hermes_core.json_values import parse_object
 from tui_gateway import client_environment
 from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
-from tui_gateway.summaries import ModelSummary
+from tui_gateway.protocol import ModelSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.frames import RpcParams
+    from tui_gateway.protocol import ModelsView, SettingView, ShellResult, SlashCompletions
 
 MAX_COMPLETIONS: Final = 50
 SHELL_SECONDS: Final = 60
 
 
-def surface_of(params: RpcParams) -> Surface:
+def surface_of(name: str) -> Surface:
     """The front end that a client names; by default the terminal UI."""
-    name = (params.surface or "screen").upper()
-    if name not in Surface.__members__:
-        raise RpcError(INVALID_PARAMS, f"unknown surface {params.surface!r}")
-    return Surface[name]
+    found = (name or "screen").upper()
+    if found not in Surface.__members__:
+        raise RpcError(INVALID_PARAMS, f"unknown surface {name!r}")
+    return Surface[found]
 
 
-def complete_slash(_peer: Dispatcher, params: RpcParams) -> object:
-    text = params.text.removeprefix("/")
+def folder_of(cwd: str) -> Path | None:
+    """The working folder of a client, if it names one."""
+    return Path(cwd) if cwd else None
+
+
+def complete_slash(
+    _peer: Dispatcher, *, text: str, cwd: str = "", surface: str = ""
+) -> SlashCompletions:
+    """Complete a slash command."""
+    text = text.removeprefix("/")
     names = [
         f"/{command.name}"
-        for command in slash_commands.listed_commands(surface_of(params), params.folder)
+        for command in slash_commands.listed_commands(surface_of(surface), folder_of(cwd))
         if command.name.startswith(text)
     ]
     return {"items": names, "replace_from": 0}
 
 
-def complete_path(_peer: Dispatcher, params: RpcParams) -> object:
-    word = os.path.expanduser(params.word)  # noqa: PTH111 - text, not a path
-    base = Path(params.cwd or ".")
+def complete_path(_peer: Dispatcher, *, word: str, cwd: str = "") -> list[str]:
+    """Complete a path."""
+    word = os.path.expanduser(word)  # noqa: PTH111 - text, not a path
+    base = Path(cwd or ".")
     folder, _, start = word.rpartition("/")
     parent = base / folder if folder or not word.startswith("/") else Path("/")
     try:
         matches = sorted(path for path in parent.iterdir() if path.name.startswith(start))
     except (OSError, ValueError):
-        return {"items": []}
+        return []
     prefix = f"{folder}/" if "/" in word else ""
     visible = [path for path in matches if start or not path.name.startswith(".")]
-    return {
-        "items": [
-            f"{prefix}{path.name}{'/' if path.is_dir() else ''}"
-            for path in visible[:MAX_COMPLETIONS]
-        ]
-    }
+    return [
+        f"{prefix}{path.name}{'/' if path.is_dir() else ''}" for path in visible[:MAX_COMPLETIONS]
+    ]
 
 
-def update_environment(_peer: Dispatcher, params: RpcParams) -> object:
-    """Take over the keys and addresses of a client that was started after this process."""
-    given = parse_object(params.variables)
+def update_environment(_peer: Dispatcher, *, variables: str) -> list[str]:
+    """Use API keys and addresses of the client's environment, a JSON object in `variables`; they
+    are kept in memory only.
+    """
+    given = parse_object(variables)
     if given is None or not all(isinstance(value, str) for value in given.values()):
         raise RpcError(INVALID_PARAMS, "`variables` must be a JSON object of strings")
     unknown = sorted(given.keys() - client_environment.known_names())
     if unknown:
         raise RpcError(INVALID_PARAMS, f"not a variable of a model provider: {unknown[0]}")
     texts = {name: str(value) for name, value in given.items()}
-    return {"changed": client_environment.take_over(texts)}
+    return client_environment.take_over(texts)
 
 
-def models(_peer: Dispatcher, params: RpcParams) -> object:
+def models(_peer: Dispatcher, *, search: str = "") -> ModelsView:
+    """The models of all providers whose key is known."""
     from hermes_agent.providers import catalog  # noqa: PLC0415 - needs HTTP, for this only
 
     endpoints = catalog.known_endpoints(ConfigFile.of_home().settings())
     lists = catalog.ModelCatalog().load(endpoints)
-    found = catalog.search(catalog.all_models(lists), params.search)
+    found = catalog.search(catalog.all_models(lists), search)
     return {
         "models": [
             ModelSummary(
@@ -92,35 +101,44 @@ def models(_peer: Dispatcher, params: RpcParams) -> object:
     }
 
 
-def complete_file(peer: Dispatcher, params: RpcParams) -> object:
-    index = peer.hub.live(params.session_id).conversation.file_index
-    return {"items": index.search(params.word, params.limit or MAX_COMPLETIONS)}
+def complete_file(
+    peer: Dispatcher, *, session_id: str, word: str = "", limit: int = 0
+) -> list[str]:
+    """Find files of the working folder for a mention."""
+    index = peer.hub.live(session_id).conversation.file_index
+    return index.search(word, limit or MAX_COMPLETIONS)
 
 
-def remember(peer: Dispatcher, params: RpcParams) -> object:
-    conversation = peer.hub.live(params.session_id).conversation
-    return {"path": as_rpc(lambda: conversation.remember(params.text))}
+def remember(peer: Dispatcher, *, session_id: str, text: str) -> str:
+    """Add an entry to the memory of the agent."""
+    conversation = peer.hub.live(session_id).conversation
+    return as_rpc(lambda: conversation.remember(text))
 
 
-def config_get(_peer: Dispatcher, params: RpcParams) -> object:
-    entry = as_rpc(lambda: ConfigFile.of_home().entry(params.key))
-    return {"key": params.key, "value": entry.text, "source": entry.source}
+def config_get(_peer: Dispatcher, *, key: str) -> SettingView:
+    """The value of a setting."""
+    entry = as_rpc(lambda: ConfigFile.of_home().entry(key))
+    return {"key": key, "value": entry.text, "source": entry.source}
 
 
-def config_set(_peer: Dispatcher, params: RpcParams) -> object:
-    as_rpc(lambda: ConfigFile.of_home().set(params.key, params.value))
-    return {"key": params.key}
+def config_set(_peer: Dispatcher, *, key: str, value: str) -> str:
+    """Change a setting."""
+    as_rpc(lambda: ConfigFile.of_home().set(key, value))
+    return key
 
 
-def shell(peer: Dispatcher, params: RpcParams) -> object:
-    if params.session_id:
-        conversation = peer.hub.live(params.session_id).conversation
-        output = as_rpc(lambda: conversation.run_shell(params.command))
+def shell(peer: Dispatcher, *, command: str, cwd: str = "", session_id: str = "") -> ShellResult:
+    """Run a shell command for the user; with a conversation, in its folder, and its next message
+    contains the output.
+    """
+    if session_id:
+        conversation = peer.hub.live(session_id).conversation
+        output = as_rpc(lambda: conversation.run_shell(command))
         return {"stdout": output.text, "stderr": "", "code": output.code}
     try:
         done = subprocess.run(
-            ["/bin/sh", "-c", params.command],
-            cwd=params.cwd or None,
+            ["/bin/sh", "-c", command],
+            cwd=cwd or None,
             capture_output=True,
             check=False,
             stdin=subprocess.DEVNULL,
@@ -135,9 +153,10 @@ def shell(peer: Dispatcher, params: RpcParams) -> object:
     return {"stdout": texts[0], "stderr": texts[1], "code": done.returncode}
 
 
-def shutdown(peer: Dispatcher, _params: RpcParams) -> object:
+def shutdown(peer: Dispatcher) -> bool:
+    """End all conversations and exit."""
     peer.hub.leave()
-    return {"closing": True}
+    return True
 
 
 T = TypeVar("T")

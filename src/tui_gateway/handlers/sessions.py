@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,23 +16,27 @@ from hermes_core.errors import HermesError, UsageError
 from hermes_core.ids import is_session_id
 from tui_gateway.frames import INVALID_PARAMS, LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
 from tui_gateway.handlers.environment import as_rpc
-from tui_gateway.protocol import ConversationSummary, fields_of
+from tui_gateway.protocol import ConversationSummary, RecentSession, SessionStatus, fields_of
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from hermes_state.sessions.records import ListedSession
     from hermes_state.store import SessionDB
     from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.frames import RpcParams
-    from tui_gateway.protocol import OpenedState
+    from tui_gateway.protocol import NoSession, OpenedState, OpenParams
 
 DEFAULT_LIST_LIMIT: Final = 200
 MAX_TITLE_MATCHES: Final = 1000  # recent sessions matched by title; message text is searched in all
 
 
-def create(peer: Dispatcher, params: RpcParams) -> object:
-    opened = _open(peer, params, _unused_id(peer, params.session_id))
-    if params.title:
-        peer.hub.live(opened.session_id).conversation.title(params.title)
+def create(
+    peer: Dispatcher, *, session_id: str = "", title: str = "", **options: Unpack[OpenParams]
+) -> OpenedState:
+    """Start a conversation."""
+    opened = _open(peer, _unused_id(peer, session_id), options)
+    if title:
+        peer.hub.live(opened.session_id).conversation.title(title)
     return opened
 
 
@@ -44,9 +49,10 @@ def _unused_id(peer: Dispatcher, session_id: str) -> str | None:
     return session_id
 
 
-def resume(peer: Dispatcher, params: RpcParams) -> object:
-    stored = resolve_stored(peer, params.session_id)
-    return {**fields_of(_open(peer, params, stored)), "resumed": stored}
+def resume(peer: Dispatcher, *, session_id: str, **options: Unpack[OpenParams]) -> OpenedState:
+    """Open a stored conversation, or one that is open already."""
+    stored = resolve_stored(peer, session_id)
+    return dataclasses.replace(_open(peer, stored, options), resumed=stored)
 
 
 def resolve_stored(peer: Dispatcher, text: str) -> str:
@@ -59,25 +65,25 @@ def resolve_stored(peer: Dispatcher, text: str) -> str:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
 
 
-def _open(peer: Dispatcher, params: RpcParams, session_id: str | None) -> OpenedState:
-    cwd = Path(params.cwd).expanduser() if params.cwd else None
+def _open(peer: Dispatcher, session_id: str | None, given: OpenParams) -> OpenedState:
+    cwd, mode = given.get("cwd"), given.get("mode")
     options = ConversationOptions(
         session_id,
-        params.model,
-        params.source or "tui",
+        given.get("model", ""),
+        given.get("source") or "tui",
         "tui",
-        cwd,
-        mode=as_rpc(lambda: parse_mode(params.mode)) if params.mode else None,
-        allow=as_rpc(lambda: parse_rules(params.allow)),
+        Path(cwd).expanduser() if cwd else None,
+        mode=as_rpc(lambda: parse_mode(mode)) if mode else None,
+        allow=as_rpc(lambda: parse_rules(given.get("allow", ""))),
         has_automatic_title=True,
-        mcp_servers=as_rpc(lambda: parse_given_servers(params.mcp_servers)),
-        max_steps=_limit("max_turns", params.max_turns),
-        max_output=_limit("max_output_tokens", params.max_output_tokens),
-        effort=_effort(params.effort),
+        mcp_servers=as_rpc(lambda: parse_given_servers(given.get("mcp_servers", ""))),
+        max_steps=_limit("max_turns", given.get("max_turns", 0)),
+        max_output=_limit("max_output_tokens", given.get("max_output_tokens", 0)),
+        effort=_effort(given.get("effort", "")),
     )
     opened = open_session(peer, options)
     live = peer.hub.live(opened.session_id)
-    live.closes_when_alone = params.close_on_disconnect
+    live.closes_when_alone = given.get("close_on_disconnect", False)
     return opened
 
 
@@ -101,18 +107,20 @@ def open_session(peer: Dispatcher, options: ConversationOptions) -> OpenedState:
         raise RpcError(NO_AGENT, str(error)) from error
 
 
-def listed(peer: Dispatcher, params: RpcParams) -> object:
-    limit = params.limit or DEFAULT_LIST_LIMIT
-    search = params.search
-    folder = params.cwd or None
+def listed(
+    peer: Dispatcher, *, limit: int = 0, offset: int = 0, search: str = "", cwd: str = ""
+) -> list[ConversationSummary]:
+    """Stored conversations, newest first."""
+    limit = limit or DEFAULT_LIST_LIMIT
+    folder = cwd or None
     db = peer.hub.db
     if search:
         rows = _matching(db, search, limit, folder)
     else:
         rows = db.lists.sessions(
-            limit=limit, offset=params.offset, order_by_last_active=True, cwd_prefix=folder
+            limit=limit, offset=offset, order_by_last_active=True, cwd_prefix=folder
         )
-    return {"sessions": [_view(row) for row in rows]}
+    return [_view(row) for row in rows]
 
 
 def _view(row: ListedSession) -> ConversationSummary:
@@ -149,46 +157,47 @@ def _name(row: ListedSession) -> str:
     return f"{row.session.title or ''} {row.preview} {row.id}".casefold()
 
 
-def most_recent(peer: Dispatcher, params: RpcParams) -> object:
-    """The latest conversation, optionally of a folder."""
-    db, folder = peer.hub.db, params.cwd
+def most_recent(peer: Dispatcher, *, cwd: str = "") -> RecentSession | NoSession:
+    """The latest stored conversation."""
+    db, folder = peer.hub.db, cwd
     if not folder:
         row = next(iter(db.lists.sessions(limit=1, order_by_last_active=True)), None)
     else:
         row = latest_session_in(db, folder)
     if row is None:
         return {"session_id": None}
-    return {"session_id": row.id, **fields_of(_view(row))}
+    return RecentSession(**fields_of(_view(row)), session_id=row.id)
 
 
-def activate(peer: Dispatcher, params: RpcParams) -> object:
-    return peer.hub.attach(peer.hub.live(params.session_id), peer)
+def activate(peer: Dispatcher, *, session_id: str) -> OpenedState:
+    """Receive the events of an open conversation."""
+    return peer.hub.attach(peer.hub.live(session_id), peer)
 
 
-def active_list(peer: Dispatcher, _params: RpcParams) -> object:
-    return {
-        "sessions": [
-            {"session_id": live.id, "status": live.status(), **fields_of(live.info())}
-            for live in peer.hub.all_live()
-        ]
-    }
+def active_list(peer: Dispatcher) -> list[SessionStatus]:
+    """List open conversations."""
+    return [
+        SessionStatus(**fields_of(live.info()), status=live.status(), session_id=live.id)
+        for live in peer.hub.all_live()
+    ]
 
 
-def close(peer: Dispatcher, params: RpcParams) -> object:
-    """Close a conversation; if another client has it open, only detach."""
-    live = peer.hub.live(params.session_id)
+def close(peer: Dispatcher, *, session_id: str, unless_running: bool = False) -> bool:
+    """Close a conversation, unless another client has it open."""
+    live = peer.hub.live(session_id)
     live.detach(peer)
-    if not live.is_alone or (params.unless_running and live.is_running):
-        return {"closed": False}
+    if not live.is_alone or (unless_running and live.is_running):
+        return False
     peer.hub.close(live, "tui_close")
-    return {"closed": True}
+    return True
 
 
-def delete(peer: Dispatcher, params: RpcParams) -> object:
+def delete(peer: Dispatcher, *, session_id: str) -> bool:
+    """Move a stored conversation to the trash."""
     try:
-        resolved = peer.hub.db.lookup.resolve(params.session_id)
+        resolved = peer.hub.db.lookup.resolve(session_id)
     except UsageError as error:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
     if peer.hub.live_of(resolved) is not None:
         raise RpcError(LIVE_SESSION, "this conversation is open; close it first")
-    return {"deleted": peer.hub.db.trash.delete_session(resolved)}
+    return peer.hub.db.trash.delete_session(resolved)

@@ -10,13 +10,14 @@ from hermes_cli.parser import add_json_option
 from hermes_core.background_process import end
 from hermes_core.errors import UsageError
 from hermes_core.instance_record import DAEMON
+from hermes_core.json_values import objects_in
 from tui_gateway import daemon
+from tui_gateway.protocol import SessionStatus, parse
 
 if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from tui_gateway.protocol import ActiveSessions
 
 EXAMPLES = """\
 examples:
@@ -89,18 +90,15 @@ def _status(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.hint("The daemon is not running. `hermes` starts it when needed.")
         return 0
     connection = client.connect_to(record, lambda *_: None)
-    answer: ActiveSessions = connection.call("session.active_list")
-    sessions = answer["sessions"]
+    sessions = objects_in(connection.call("session.active_list"), "sessions")
     connection.close()
     if arguments.json:
         facts = {"url": record.url, "pid": record.pid, "version": record.version}
         out.json({"running": True, **facts, "sessions": sessions})
         return 0
     out.text(f"The daemon is running (PID {record.pid}, hermes {record.version}) at {record.url}")
-    for session in sessions:
-        out.text(
-            f"  {session['status']:8} {session['stored_session_id']}  {session['title'] or ''}"
-        )
+    for state in (parse(SessionStatus, session) for session in sessions):
+        out.text(f"  {state.status:8} {state.stored_session_id}  {state.title or ''}")
     return 0
 
 

@@ -209,7 +209,7 @@ def pick(arguments: argparse.Namespace, out: CommandOutput) -> int:
     from hermes_agent.providers import catalog  # noqa: PLC0415 - as said
     from hermes_cli.commands.models.picker import ModelPickerApp  # noqa: PLC0415 - as said
     from hermes_tui.terminal_driver import TerminalDriver  # noqa: PLC0415 - as said
-    from tui_gateway.summaries import ModelSummary  # noqa: PLC0415 - as said
+    from tui_gateway.protocol import ModelSummary  # noqa: PLC0415 - as said
 
     def load() -> list[ModelSummary]:
         endpoints = catalog.known_endpoints(ConfigFile.of_home().settings())

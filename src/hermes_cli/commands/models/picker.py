@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from textual.driver import Driver
 
-    from tui_gateway.summaries import ModelSummary
+    from tui_gateway.protocol import ModelSummary
 
 
 class ModelPickerApp(App[str]):
