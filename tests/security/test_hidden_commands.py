@@ -58,6 +58,8 @@ KNOWN_SCRIPTS = [
     "[~\n boom ]",
     "[[ -n x~]]\nboom ]]",
     "compgen -C'boom'",
+    "compgen -Cn -C 'a[`boom`]'",
+    "X=boom+='a[$(>x&\\`)]'\\; boom",
     "exec {x}>f boom",
     "ls >&'$(boom)'",
     "alas q=bo2>&1om'a[`bo\\\nom`]'",

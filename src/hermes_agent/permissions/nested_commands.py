@@ -191,14 +191,17 @@ def _of_git(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def _after_option(words: tuple[str, ...], option: str) -> str | None:
-    """The value of an option of one letter: the rest of its word, or else the next word."""
+    """The values of an option of one letter, each in a line: of several, one is used.
+
+    A value is the rest of the option's word, or else the next word.
+    """
+    values: list[str] = []
     for place, word in enumerate(words[1:], 1):
         if word.startswith(("--split-string=", "--command=")):
-            return word.partition("=")[2]
-        bundle = re.match(rf"-\w*?{option[1]}(.*)", word, re.DOTALL)
-        if bundle is not None:
-            return bundle[1] or " ".join(words[place + 1 : place + 2]) or None
-    return None
+            values.append(word.partition("=")[2])
+        elif (bundle := re.match(rf"-\w*?{option[1]}(.*)", word, re.DOTALL)) is not None:
+            values.append(bundle[1] or " ".join(words[place + 1 : place + 2]))
+    return "\n".join(filter(None, values)) or None
 
 
 def _of_shell(command: ShellCommand) -> str | None:

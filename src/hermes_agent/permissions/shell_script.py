@@ -286,9 +286,9 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return is_sound(node, text)
     if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
-    is_redirect = node.type in {"file_redirect", "herestring_redirect"}
-    if is_redirect and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
-        return False  # bash takes what follows for a part of the name
+    ends_word = node.type in {"file_redirect", "herestring_redirect", "variable_assignment"}
+    if ends_word and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
+        return False  # bash takes what follows for a part of the word
     is_sound_token = node.child_count > 0 or (_is_apart(node, data) and _is_sound_leaf(node))
     return is_sound_token and _is_sound_text(node)
 
