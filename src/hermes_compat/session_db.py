@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Concatenate, Final, NoReturn, ParamSpec, TypeV
 
 from hermes_compat import session_rows
 from hermes_core.messages import sanitize_title
-from hermes_state.delivery.compression_locks import CompressionLockRepository
 from hermes_state.delivery.handoffs import HandoffRepository
+from hermes_state.delivery.leases import CompressionLockRepository
 from hermes_state.messages.edits import EditRepository
 from hermes_state.messages.history import ExportRepository, MessageRepository
 from hermes_state.search.repository import SearchRepository

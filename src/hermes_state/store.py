@@ -27,15 +27,13 @@ if TYPE_CHECKING:
     from hermes_state.delivery.api_requests import ApiRequestRepository
     from hermes_state.delivery.boundaries import BoundaryRepository
     from hermes_state.delivery.chats import ChatRepository
-    from hermes_state.delivery.compression_locks import CompressionLockRepository
     from hermes_state.delivery.handoffs import HandoffRepository
-    from hermes_state.delivery.inbox import InboxRepository
-    from hermes_state.delivery.leases import LeaseRepository
+    from hermes_state.delivery.inbox import InboxRepository, PausedPlaceRepository
+    from hermes_state.delivery.leases import CompressionLockRepository, LeaseRepository
     from hermes_state.delivery.nodes import NodeRepository
     from hermes_state.delivery.open_questions import OpenQuestionRepository
     from hermes_state.delivery.outbox import OutboxRepository
     from hermes_state.delivery.pairings import PairingRepository
-    from hermes_state.delivery.paused_places import PausedPlaceRepository
     from hermes_state.delivery.people import PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
     from hermes_state.files import FileRepository
@@ -166,7 +164,7 @@ class SessionDB:
 
     @functools.cached_property
     def paused_places(self) -> PausedPlaceRepository:
-        from hermes_state.delivery.paused_places import PausedPlaceRepository  # noqa: PLC0415 - as above
+        from hermes_state.delivery.inbox import PausedPlaceRepository  # noqa: PLC0415 - as above
 
         return PausedPlaceRepository(self.context)
 
@@ -304,7 +302,7 @@ class SessionDB:
 
     @functools.cached_property
     def compression_locks(self) -> CompressionLockRepository:
-        from hermes_state.delivery.compression_locks import CompressionLockRepository  # noqa: PLC0415 - as above
+        from hermes_state.delivery.leases import CompressionLockRepository  # noqa: PLC0415 - as above
 
         return CompressionLockRepository(self.context)
 

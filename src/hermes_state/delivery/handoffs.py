@@ -6,8 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.repository import Repository
-from hermes_state.sessions.extras import with_extras
-from hermes_state.sessions.records import all_columns, other_columns, to_session
+from hermes_state.sessions.records import all_columns, other_columns, to_session, with_extras
 from hermes_state.upkeep.meta import DELETE_META, GET_META, UPSERT_META
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -128,3 +128,15 @@ class Tx(Reader):
     def many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each set of parameters."""
         self.connection.executemany(sql, parameters)
+
+
+class HistorySnapshot(NamedTuple):
+    """Reads inside one transaction."""
+
+    place: str
+    columns: Columns
+    reader: Reader
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* in the transaction."""
+        return work(self.reader)

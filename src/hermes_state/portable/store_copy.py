@@ -11,7 +11,7 @@ from zlib import crc32
 
 from hermes_core.errors import StoreError, UsageError
 from hermes_state.messages.rows import JSON_PREFIX, PORTABLE_JSON_PREFIX, shared_content
-from hermes_state.schema.layout import ADD_LAYOUT, REMOVE_LAYOUT, UNFINISHED_COPY
+from hermes_state.schema.own import ADD_LAYOUT, REMOVE_LAYOUT, UNFINISHED_COPY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

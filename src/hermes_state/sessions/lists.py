@@ -10,14 +10,15 @@ from hermes_state.engine.dialect import DIALECT, prefix_pattern, substring_patte
 from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lineage
-from hermes_state.sessions.extras import lacks_extras, with_extras
 from hermes_state.sessions.records import (
     COLUMNS,
     ListedSession,
     SessionRow,
+    lacks_extras,
     listed_columns,
     other_columns,
     to_session,
+    with_extras,
 )
 
 if TYPE_CHECKING:

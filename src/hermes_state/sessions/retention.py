@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.repository import Repository
-from hermes_state.sessions.extras import with_extras
-from hermes_state.sessions.records import listed_columns, other_columns, to_session
+from hermes_state.sessions.records import listed_columns, other_columns, to_session, with_extras
 from hermes_state.sessions.rows import end
 from hermes_state.sessions.trash import DAY_SECONDS
 

@@ -12,7 +12,6 @@ from hermes_state.ledger.repository import COUNTED_COLUMNS, record_change
 from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
-from hermes_state.sessions.extras import with_extras
 from hermes_state.sessions.lifecycle import AnnouncedBoundary, LifecycleChange, SessionState
 from hermes_state.sessions.records import (
     EXTRA_COLUMNS,
@@ -20,6 +19,7 @@ from hermes_state.sessions.records import (
     all_columns,
     other_columns,
     to_session,
+    with_extras,
 )
 
 if TYPE_CHECKING:

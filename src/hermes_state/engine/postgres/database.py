@@ -19,13 +19,15 @@ from hermes_core.clock import SystemClock
 from hermes_core.errors import ConfigError, StoreError, StoreUnavailableError
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.postgres import errors, schema
-from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
+from hermes_state.engine.postgres.connection import (
+    ConnectionPool,
+    Listener,
+    PostgresConnection,
+    open_connection,
+)
 from hermes_state.engine.postgres.errors import PostgresError
-from hermes_state.engine.postgres.listener import Listener
-from hermes_state.engine.postgres.pool import ConnectionPool
-from hermes_state.engine.postgres.transaction import PostgresReader
-from hermes_state.engine.postgres.writer import PostgresWriter
-from hermes_state.engine.snapshot import HistorySnapshot
+from hermes_state.engine.postgres.writer import PostgresReader, PostgresWriter
+from hermes_state.engine.transaction import HistorySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

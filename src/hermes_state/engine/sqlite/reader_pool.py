@@ -7,8 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes_state.engine.sqlite import filesystem, migrator
-from hermes_state.engine.sqlite.columns import add_missing_columns
 from hermes_state.engine.sqlite.driver import connect, sqlite3
+from hermes_state.engine.sqlite.migrator import add_missing_columns
 from hermes_state.engine.sqlite.transaction import SqliteReader
 
 if TYPE_CHECKING:
