@@ -11,6 +11,7 @@ from hermes_state.delivery.handoffs import HandoffRepository
 from hermes_state.delivery.leases import CompressionLockRepository
 from hermes_state.messages.edits import EditRepository
 from hermes_state.messages.history import ExportRepository, MessageRepository
+from hermes_state.repository import MetaRepository
 from hermes_state.search.repository import SearchRepository
 from hermes_state.sessions.labels import TitleRepository
 from hermes_state.sessions.lists import ListRepository
@@ -20,14 +21,13 @@ from hermes_state.sessions.rows import SessionRepository
 from hermes_state.sessions.trash import TrashRepository
 from hermes_state.sessions.usage import UsageRepository
 from hermes_state.store import SessionDB
-from hermes_state.upkeep.meta import MetaRepository
 from hermes_state.upkeep.statistics import StatisticsRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_compat.session_rows import RowDict
-    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Columns
     from hermes_state.repository import Repository
 
 # Names of hermes-agent's methods for topics of direct chats on Telegram.

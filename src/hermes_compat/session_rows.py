@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_state.delivery.handoffs import Handoff
-    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Columns
     from hermes_state.messages.edits import Rewind
     from hermes_state.messages.history import (
         AnchoredView,

@@ -13,7 +13,7 @@ from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
 from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
-from hermes_state.repository import StoreContext
+from hermes_state.repository import MetaRepository, StoreContext
 from hermes_state.sessions import index
 from hermes_state.sessions.lists import ListRepository, refresh_index
 from hermes_state.store_settings import StoreSettings
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from hermes_state.sessions.totals import TotalsRepository
     from hermes_state.sessions.trash import TrashRepository
     from hermes_state.sessions.usage import UsageRepository
-    from hermes_state.upkeep.meta import MetaRepository
     from hermes_state.upkeep.statistics import StatisticsRepository
 
 log = logging.getLogger(__name__)
@@ -242,8 +241,6 @@ class SessionDB:
 
     @functools.cached_property
     def meta(self) -> MetaRepository:
-        from hermes_state.upkeep.meta import MetaRepository  # noqa: PLC0415 - as above
-
         return MetaRepository(self.context)
 
     @functools.cached_property

@@ -7,9 +7,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.imports import part_storage
-from hermes_state.imports.identities import IS_USABLE, identities, known_rows
 from hermes_state.imports.inheritance import complete_forks
-from hermes_state.imports.rows import SessionOrigin, UnitState
+from hermes_state.imports.rows import IS_USABLE, SessionOrigin, UnitState, identities, known_rows
 from hermes_state.messages.edits import EditRepository
 from hermes_state.portable.importer import link_pending
 from hermes_state.repository import Repository

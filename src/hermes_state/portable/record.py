@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from hermes_state.engine.database import DriverError, InvalidTextError
 from hermes_state.engine.sqlite import driver
-from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.engine.values import amount_of, text_of
 from hermes_state.messages import answer_usage
 from hermes_state.messages.copies import NO_ORIGIN

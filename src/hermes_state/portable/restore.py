@@ -35,7 +35,7 @@ from hermes_state.engine.sqlite import driver, filesystem
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
-from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.portable.backup.archive_format import (
     SECRETS_NAME,
     SETTINGS_NAME,

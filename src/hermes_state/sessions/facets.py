@@ -14,8 +14,7 @@ from hermes_state.sessions.records import FamilyMember
 from hermes_state.sessions.rows import EXISTS
 
 if TYPE_CHECKING:
-    from hermes_state.engine.columns import Columns
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Columns, Reader
     from hermes_state.repository import StoreContext
 
 # One pass over the listed rows counts sources, models, folders, branches and states.

@@ -24,9 +24,8 @@ from hermes_state.sessions.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
     from hermes_state.engine.values import SqlValue
 
 MAX_UNINDEXED_ROWS: Final = 64

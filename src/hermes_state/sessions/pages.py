@@ -39,8 +39,7 @@ from hermes_state.sessions.sort_values import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_state.engine.columns import Columns
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Columns, Reader
     from hermes_state.engine.values import SqlValue
     from hermes_state.repository import StoreContext
 

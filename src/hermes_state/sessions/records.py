@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from hermes_state.engine.values import amount_sql, number_sql
 
 if TYPE_CHECKING:
-    from hermes_state.engine.columns import Columns
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Columns, Reader
     from hermes_state.engine.values import SqlValue
 
 

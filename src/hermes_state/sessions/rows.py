@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
-    from hermes_state.engine.columns import Columns
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
     from hermes_state.engine.values import SqlValue
 
 UPSERT_EXTRA = """

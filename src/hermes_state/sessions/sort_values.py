@@ -20,9 +20,8 @@ from hermes_state.repository import Repository
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
     from hermes_state.sessions.records import ListedSession
 
 LAST_ACTIVE: Final = "last_active"

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.clock import Clock
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseReader
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Columns, Reader
     from hermes_state.store_settings import StoreSettings
 
 

@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import SchemaTooNewError, StoreUnavailableError
-from hermes_state.engine.columns import Columns
 from hermes_state.engine.postgres import dialect
 from hermes_state.engine.postgres.errors import translated
+from hermes_state.engine.transaction import Columns
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
 from hermes_state.schema.migrations import MIGRATIONS, Migration

@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.clock import Clock
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseConnection
     from hermes_state.engine.postgres.connection import ConnectionPool, PostgresConnection
-    from hermes_state.engine.transaction import ValueKind
+    from hermes_state.engine.transaction import Columns, ValueKind
 
 
 COLUMN_TYPES: Final = """

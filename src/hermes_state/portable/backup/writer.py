@@ -29,13 +29,13 @@ from hermes_core.atomic_files import sync_folder, write_atomically
 from hermes_core.errors import PortableFileError, StoreError, StoreUnavailableError, UsageError
 from hermes_core.home_files import FileCategory
 from hermes_core.paths import FILE_MODE, FOLDER_MODE, private_folder
-from hermes_state.engine.database_factory import open_database
+from hermes_state.engine.engine import open_database
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import is_disk_full, to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.sqlite.filesystem import disk_full_text
-from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.files import (
     DELETE_FILE,
     DELETE_RECORDS,
