@@ -40,17 +40,15 @@ if TYPE_CHECKING:
     from hermes_state.imports.repository import ImportRepository
     from hermes_state.ledger.repository import LedgerRepository
     from hermes_state.messages.edits import EditRepository
-    from hermes_state.messages.feed import FeedRepository
     from hermes_state.messages.history import ExportRepository, MessageRepository
-    from hermes_state.messages.pages import TranscriptRepository
+    from hermes_state.messages.pages import FeedRepository, TranscriptRepository
     from hermes_state.portable.repository import PortableRepository
     from hermes_state.repository import PurgeHook
     from hermes_state.schedules.repository import ScheduleRepository
     from hermes_state.search.repository import SearchRepository
-    from hermes_state.sessions.facets import FacetRepository
     from hermes_state.sessions.labels import TagRepository, TitleRepository
     from hermes_state.sessions.lookup import LookupRepository
-    from hermes_state.sessions.pages import PageRepository
+    from hermes_state.sessions.pages import FacetRepository, PageRepository
     from hermes_state.sessions.retention import RetentionRepository
     from hermes_state.sessions.rows import SessionRepository
     from hermes_state.sessions.sort_values import SortRepository
@@ -151,7 +149,7 @@ class SessionDB:
 
     @functools.cached_property
     def feed(self) -> FeedRepository:
-        from hermes_state.messages.feed import FeedRepository  # noqa: PLC0415 - as above
+        from hermes_state.messages.pages import FeedRepository  # noqa: PLC0415 - as above
 
         return FeedRepository(self.context)
 
@@ -169,7 +167,7 @@ class SessionDB:
 
     @functools.cached_property
     def facets(self) -> FacetRepository:
-        from hermes_state.sessions.facets import FacetRepository  # noqa: PLC0415 - as above
+        from hermes_state.sessions.pages import FacetRepository  # noqa: PLC0415 - as above
 
         return FacetRepository(self.context)
 

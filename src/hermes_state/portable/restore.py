@@ -33,7 +33,7 @@ from hermes_state import files
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver, filesystem
 from hermes_state.engine.sqlite.driver import sqlite3
-from hermes_state.engine.sqlite.errors import to_store_error
+from hermes_state.engine.sqlite.errors import open_file, to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.portable.backup.archive_format import (
@@ -45,7 +45,7 @@ from hermes_state.portable.backup.archive_format import (
     read_manifest,
 )
 from hermes_state.portable.backup.work_folder import work_folder
-from hermes_state.portable.backup.writer import inspect
+from hermes_state.portable.backup.writer import inspect, sync_file
 from hermes_state.schema.migrations import MIGRATIONS, layout_of
 
 if TYPE_CHECKING:
@@ -290,29 +290,19 @@ def refuse_if_open(store: Path, *, is_locked: bool = False) -> None:
 
 def _mark_unsent_ambiguous(store: Path) -> None:
     """Mark unsent replies as ambiguous: they may have been sent after the backup."""
-    try:
-        with contextlib.closing(driver.connect(str(store), 10)) as connection:
-            if connection.execute(
-                "SELECT 1 FROM sqlite_master WHERE name = 'hermes_outbox'"
-            ).fetchone():
-                connection.execute(MARK_AMBIGUOUS)
-    except DriverError as error:
-        raise to_store_error(error, store) from error
-    handle = os.open(store, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with open_file(store) as connection:
+        if connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'hermes_outbox'"
+        ).fetchone():
+            connection.execute(MARK_AMBIGUOUS)
+    sync_file(store)
 
 
 def _unpack_shared_files(store: Path, folder: Path) -> None:
     """Write the media and the memory of a database that nodes shared to the folder."""
-    try:
-        with contextlib.closing(driver.connect(str(store), 10)) as connection:
-            if _has_files(connection):
-                files.unpack(connection.execute, folder)
-    except DriverError as error:
-        raise to_store_error(error, store) from error
+    with open_file(store) as connection:
+        if _has_files(connection):
+            files.unpack(connection.execute, folder)
 
 
 def _present_records(store: Path) -> list[tuple[str, bytes, float]]:
@@ -326,16 +316,13 @@ def _present_records(store: Path) -> list[tuple[str, bytes, float]]:
 
 def _replace_records(store: Path, rows: list[tuple[str, bytes, float]]) -> None:
     """Replace the records of platforms: encryption keys of a backup are outdated."""
-    try:
-        with contextlib.closing(driver.connect(str(store), 10)) as connection:
-            if _has_files(connection):
-                connection.execute("BEGIN")
-                prefix = (len(files.RECORD_PREFIX), files.RECORD_PREFIX)
-                connection.execute(files.DELETE_RECORDS, prefix)
-                connection.executemany(files.ADD_FILE, rows)
-                connection.execute("COMMIT")
-    except DriverError as error:
-        raise to_store_error(error, store) from error
+    with open_file(store) as connection:
+        if _has_files(connection):
+            connection.execute("BEGIN")
+            prefix = (len(files.RECORD_PREFIX), files.RECORD_PREFIX)
+            connection.execute(files.DELETE_RECORDS, prefix)
+            connection.executemany(files.ADD_FILE, rows)
+            connection.execute("COMMIT")
 
 
 def _has_files(connection: sqlite3.Connection) -> bool:
@@ -407,7 +394,7 @@ def remove_users(store: Path, users: list[User]) -> None:
     """Remove the access of *users* from an extracted store."""
     if not users:
         return
-    with contextlib.closing(driver.connect(str(store), 10)) as connection:
+    with open_file(store) as connection:
         connection.executemany(DELETE_USER, [user[:2] for user in users])
         connection.commit()
 

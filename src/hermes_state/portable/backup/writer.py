@@ -32,7 +32,7 @@ from hermes_core.paths import FILE_MODE, FOLDER_MODE, private_folder
 from hermes_state.engine.engine import open_database
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
-from hermes_state.engine.sqlite.errors import is_disk_full, to_store_error
+from hermes_state.engine.sqlite.errors import is_disk_full, open_file, to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.sqlite.filesystem import disk_full_text
 from hermes_state.engine.sqlite.transaction import read_only_uri
@@ -348,20 +348,17 @@ def _take_snapshot(
     if not with_secrets:
         _remove_records(snapshot)
     if files_state is not None:
-        _sync(snapshot)
+        sync_file(snapshot)
         write_atomically(record, json.dumps(files_state))
     return snapshot
 
 
 def _remove_records(snapshot: Path) -> Path:
     """Delete the records of platforms from a copy, which contain private keys."""
-    try:
-        with contextlib.closing(driver.connect(str(snapshot), 10)) as connection:
-            if _value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'"):
-                connection.execute("PRAGMA secure_delete = ON")
-                connection.execute(DELETE_RECORDS, (len(RECORD_PREFIX), RECORD_PREFIX))
-    except sqlite3.Error as error:
-        raise to_store_error(error, snapshot) from error
+    with open_file(snapshot) as connection:
+        if _value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'"):
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(DELETE_RECORDS, (len(RECORD_PREFIX), RECORD_PREFIX))
     return snapshot
 
 
@@ -389,18 +386,15 @@ def _copy_database(engine: Engine, copy: Path, watcher: BackupWatcher) -> Path:
 def _move_files(snapshot: Path, work: Path) -> dict[str, Path]:
     """Move unlocks and rules of a shared history out of the copy: they are files of the backup."""
     moved = {}
-    try:
-        with contextlib.closing(driver.connect(str(snapshot), 10)) as connection:
-            for number, name in enumerate((UNLOCKS_FILE, RULES_NAME)):
-                row = connection.execute(GET_FILE, (name,)).fetchone()
-                if row is not None:
-                    target = moved[path_in_home(name, work).relative_to(work).as_posix()] = (
-                        work / f"moved-{number}"
-                    )
-                    target.write_bytes(row[0])
-                    connection.execute(DELETE_FILE, (name,))
-    except sqlite3.Error as error:
-        raise to_store_error(error, snapshot) from error
+    with open_file(snapshot) as connection:
+        for number, name in enumerate((UNLOCKS_FILE, RULES_NAME)):
+            row = connection.execute(GET_FILE, (name,)).fetchone()
+            if row is not None:
+                target = moved[path_in_home(name, work).relative_to(work).as_posix()] = (
+                    work / f"moved-{number}"
+                )
+                target.write_bytes(row[0])
+                connection.execute(DELETE_FILE, (name,))
     return moved
 
 
@@ -426,7 +420,8 @@ def _read_record(record: Path) -> object:
         return None
 
 
-def _sync(path: Path) -> None:
+def sync_file(path: Path) -> None:
+    """Sync a file that another library has written."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -462,7 +457,7 @@ def inspect(copy: Path, watcher: BackupWatcher | None = None) -> BackupManifest:
     """Verify a copy of a store that is not in use; returns its manifest."""
     watcher = watcher or BackupWatcher(None, None)
     try:
-        with contextlib.closing(driver.connect(str(copy), 10)) as connection:
+        with open_file(copy) as connection:
             connection.set_progress_handler(watcher.is_stopped, PROGRESS_STEPS)
             warnings = _check_integrity(connection)
             return BackupManifest(
@@ -473,9 +468,9 @@ def inspect(copy: Path, watcher: BackupWatcher | None = None) -> BackupManifest:
                 messages=_value(connection, "SELECT count(*) FROM messages"),
                 warnings=warnings,
             )
-    except sqlite3.Error as error:
+    except StoreError:
         watcher.stop_if_asked()
-        raise to_store_error(error, copy) from error
+        raise
 
 
 def _check_integrity(connection: sqlite3.Connection) -> list[str]:
