@@ -20,7 +20,6 @@ from hermes_state.store_settings import StoreSettings
 from hermes_state.upkeep.background_jobs import BackgroundJobs
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from hermes_core.clock import Clock
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.nodes import NodeRepository
     from hermes_state.delivery.open_questions import OpenQuestionRepository
     from hermes_state.delivery.outbox import OutboxRepository
-    from hermes_state.delivery.pairings import PairingRepository
-    from hermes_state.delivery.people import PeopleRepository
+    from hermes_state.delivery.people import PairingRepository, PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
     from hermes_state.files import FileRepository
     from hermes_state.imports.repository import ImportRepository
@@ -125,7 +123,7 @@ class SessionDB:
 
     @functools.cached_property
     def pairings(self) -> PairingRepository:
-        from hermes_state.delivery.pairings import PairingRepository  # noqa: PLC0415 - as above
+        from hermes_state.delivery.people import PairingRepository  # noqa: PLC0415 - as above
 
         return PairingRepository(self.context)
 
@@ -410,10 +408,5 @@ class SessionDB:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()

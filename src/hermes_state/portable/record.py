@@ -35,7 +35,6 @@ from hermes_state.sessions.rows import SELECT_PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from hermes_core.json_values import JsonData, JsonObject
     from hermes_state.engine.database import Row
@@ -116,12 +115,7 @@ class Identities:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
 

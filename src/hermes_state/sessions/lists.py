@@ -282,7 +282,13 @@ def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[ListedS
         )
         has_preview = {row.session.id for row in rows}
         rows += computed
-        rows.sort(key=_by_activity if session_filter.by_last_active else _by_start, reverse=True)
+        rows.sort(
+            key=lambda row: (
+                row.last_active if session_filter.by_last_active else row.session.started_at,
+                row.session.id,
+            ),
+            reverse=True,
+        )
         rows = [
             row if row.session.id in has_preview else _with_preview(reader, row)
             for row in rows[session_filter.offset : end]
@@ -294,14 +300,6 @@ def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[ListedS
         else _as_listed(reader, row, shows_conversations=shows_conversations)
         for row in with_listed_extras(reader, rows)
     ]
-
-
-def _by_activity(row: ListedSession) -> tuple[float, str]:
-    return row.last_active, row.session.id
-
-
-def _by_start(row: ListedSession) -> tuple[float, str]:
-    return row.session.started_at, row.session.id
 
 
 def with_listed_extras(reader: Reader, rows: list[ListedSession]) -> list[ListedSession]:

@@ -78,7 +78,9 @@ def create(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> bool:
         sql = f"INSERT INTO sessions ({names}) VALUES ({placeholders})"  # noqa: S608 - known columns
         tx.execute(sql, (session_id, *columns.values()))
     else:
-        _fill_missing(tx, session_id, columns)
+        for name in columns.keys() - {"started_at", "source"}:
+            sql = f"UPDATE sessions SET {name} = coalesce({name}, ?) WHERE id = ?"  # noqa: S608 - known
+            tx.execute(sql, (columns[name], session_id))
     for name in facts.keys() - columns.keys():
         if name in EXTRA_COLUMNS:
             set_fact(tx, session_id, name, facts[name])
@@ -87,12 +89,6 @@ def create(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> bool:
         index.reindex(tx, session_id)
         index.update_family_positions(tx, session_id)
     return is_new
-
-
-def _fill_missing(tx: Tx, session_id: str, columns: Mapping[str, SqlValue]) -> None:
-    for name in columns.keys() - {"started_at", "source"}:
-        sql = f"UPDATE sessions SET {name} = coalesce({name}, ?) WHERE id = ?"  # noqa: S608 - known
-        tx.execute(sql, (columns[name], session_id))
 
 
 def prompt_columns(tx: Tx, prompt: str) -> dict[str, SqlValue]:

@@ -216,9 +216,5 @@ class SortRepository(Repository):
         items = [(number, session_id) for session_id, number in counts.items()]
         for start in range(0, len(items), SLICE_ROWS):
             part = items[start : start + SLICE_ROWS]
-            self.engine.write(lambda tx, part=part: _set_tool_errors(tx, part))  # type: ignore[misc]
-
-
-def _set_tool_errors(tx: Tx, items: Sequence[tuple[int, str]]) -> None:
-    for number, session_id in items:
-        tx.execute(SET_TOOL_ERRORS, (number, session_id, number))
+            rows = [(number, session_id, number) for number, session_id in part]
+            self.engine.write(lambda tx, rows=rows: tx.many(SET_TOOL_ERRORS, rows))  # type: ignore[misc]

@@ -153,10 +153,6 @@ def _file_system(path: Path) -> Result:
     return Result("ok", kind)
 
 
-def _skipped(_engine: Engine) -> Result:
-    return Result("skipped", "not requested")
-
-
 def _store(engine: Engine) -> Result:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
@@ -307,6 +303,7 @@ def _pending_search(engine: Engine) -> Result:
     return Result("ok", text if pending else "complete")
 
 
+NOT_REQUESTED: Final = Result("skipped", "not requested")
 DATABASE_CHECKS: Final[tuple[Check, ...]] = (
     ("store", _database),
     ("search index", _pending_search),
@@ -324,7 +321,10 @@ def _file_checks(*, is_thorough: bool) -> tuple[Check, ...]:
     return (
         ("store", _store),
         ("journal mode", _journal_mode),
-        ("integrity", _integrity if is_thorough else _skipped),
+        (
+            "integrity",
+            _integrity if is_thorough else lambda _engine: NOT_REQUESTED,
+        ),
         ("search index", _search),
         ("other program's search", _foreign_search),
     )

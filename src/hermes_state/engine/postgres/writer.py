@@ -275,7 +275,8 @@ class PostgresWriter:
             errors = [_run_in_savepoint(tx, each.work) for each in deferred]
             result = work(tx)
         except BaseException:
-            _roll_back(connection)
+            with contextlib.suppress(DriverError):  # a lost connection: the server rolls back
+                connection.execute("ROLLBACK")
             raise
         finally:
             connection.is_writing = False
@@ -322,11 +323,6 @@ def _begin(connection: PostgresConnection, begin: str) -> None:
     with translated():
         connection.raw.execute(f"{begin}; {USE_INDEXES}; {mark}".encode())
     connection.is_writing = True
-
-
-def _roll_back(connection: PostgresConnection) -> None:
-    with contextlib.suppress(DriverError):  # a lost connection: the server rolls back
-        connection.execute("ROLLBACK")
 
 
 def _run_in_savepoint(tx: Tx, work: Callable[[Tx], object]) -> BaseException | None:

@@ -65,7 +65,9 @@ def migrate(
             _create_base_tables(connection)
         elif "hermes_layout" not in tables:
             _note_journal_mode(connection)
-        applied = _applied(connection) if tables >= own.table_names(migrations) else set()
+        has_all = tables >= own.table_names(migrations)
+        rows = connection.execute("SELECT number FROM hermes_migration") if has_all else ()
+        applied = {number for (number,) in rows}
         for migration in migrations:
             if migration.number not in applied:
                 _apply(connection, migration, now)
@@ -139,10 +141,6 @@ def _note_journal_mode(connection: sqlite3.Connection) -> None:
     if mode != "wal":
         connection.execute(LAYOUT_TABLE)
         connection.execute(ADD_LAYOUT, (KEPT_JOURNAL, mode))
-
-
-def _applied(connection: sqlite3.Connection) -> set[int]:
-    return {number for (number,) in connection.execute("SELECT number FROM hermes_migration")}
 
 
 def _apply(connection: sqlite3.Connection, migration: Migration, now: float) -> None:

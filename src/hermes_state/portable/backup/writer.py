@@ -239,6 +239,7 @@ PROGRESS_STEPS: Final = 1_000
 REPORT_SECONDS: Final = 0.1
 # Two writes may have the same file time if less time than this passes between them.
 FILE_TIME_SECONDS: Final = 0.1
+HAS_OWN_TABLES: Final = "SELECT 1 FROM sqlite_master WHERE name = 'hermes_layout'"
 SELECT_LAYOUT = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = 'layout'"
 
 
@@ -460,10 +461,11 @@ def inspect(copy: Path, watcher: BackupWatcher | None = None) -> BackupManifest:
         with open_file(copy) as connection:
             connection.set_progress_handler(watcher.is_stopped, PROGRESS_STEPS)
             warnings = _check_integrity(connection)
+            has_own_tables = _value(connection, HAS_OWN_TABLES)
             return BackupManifest(
                 created_at=0.0,
                 schema_version=_value(connection, "SELECT max(version) FROM schema_version"),
-                layout=_value(connection, SELECT_LAYOUT) if _has_own_tables(connection) else None,
+                layout=_value(connection, SELECT_LAYOUT) if has_own_tables else None,
                 sessions=_value(connection, "SELECT count(*) FROM sessions"),
                 messages=_value(connection, "SELECT count(*) FROM messages"),
                 warnings=warnings,
@@ -480,10 +482,6 @@ def _check_integrity(connection: sqlite3.Connection) -> list[str]:
     if damages:
         raise StoreError(f"the history is damaged: {'; '.join(damages)}. Run `hermes doctor`.")
     return [text for text in results if text != "ok"]
-
-
-def _has_own_tables(connection: sqlite3.Connection) -> bool:
-    return bool(_value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'hermes_layout'"))
 
 
 def _value(connection: sqlite3.Connection, sql: str) -> Any:
