@@ -37,7 +37,7 @@ from hermes_state.messages.rows import (
     to_utf8_text,
     tool_call_count,
 )
-from hermes_state.portable.import_extras import LABELS_NAME, PARENT_NAME, save_extra, save_json
+from hermes_state.portable.export_schema import LABELS_NAME, PARENT_NAME, save_extra, save_json
 from hermes_state.sessions import index, trash, usage
 from hermes_state.sessions import rows as sessions
 from hermes_state.sessions.records import EXTRA_COLUMNS

@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 from zlib import crc32
 
 import psycopg
@@ -311,23 +311,10 @@ class PostgresDatabase:
 
 def describe(url: str) -> str:
     """Host, port and database of a URL, without the password."""
-    parts = _parts(url)
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise ConfigError(f"store.url cannot be used: {error}") from error
     host = parts.get("host") or parts.get("service") or "localhost"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
-
-
-class ConnectionParts(TypedDict, total=False):
-    """The parts of a connection string that are shown."""
-
-    host: str
-    service: str
-    port: str | int
-    dbname: str
-
-
-def _parts(url: str) -> ConnectionParts:
-    try:
-        return cast("ConnectionParts", conninfo_to_dict(url))
-    except psycopg.Error as error:
-        raise ConfigError(f"store.url cannot be used: {error}") from error
