@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from figures import Figure, interleave, median
 from hermes_core.clock import SystemClock
 from hermes_state import SessionDB
-from hermes_state.engine.database_factory import open_database
+from hermes_state.engine.engine import open_database
 from hermes_state.portable.store_copy import StoreCopy
 
 if TYPE_CHECKING:

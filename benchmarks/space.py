@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from figures import Figure
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite import driver
-from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.engine.sqlite.transaction import read_only_uri
 
 if TYPE_CHECKING:
     from pathlib import Path

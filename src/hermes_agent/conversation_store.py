@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.prepared_messages import PreparedMessages, missing_results, repaired
 from hermes_agent.messages import ANONYMOUS, PromptIdentity
-from hermes_state.messages import history_version
-from hermes_state.messages.rows import as_turn
+from hermes_state.messages.rows import as_turn, history_version
 from hermes_state.sessions import usage as token_counts
 from hermes_state.sessions.rows import set_fact
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.drafts import Draft
     from hermes_state.messages.history import PromptFields
-    from hermes_state.messages.history_version import HistoryVersion
+    from hermes_state.messages.rows import HistoryVersion
     from hermes_state.store import SessionDB
 
 # Finish reasons of incomplete answers.
@@ -107,7 +106,7 @@ class ConversationStore:
 
     def read_version(self, tx: Tx) -> None:
         """Remember the version of the history, in the transaction that stores the answer."""
-        self._version = history_version.read(tx, self.session_id)
+        self._version = history_version(tx, self.session_id)
 
     def read_history(self) -> list[Message]:
         """The messages for the model; nothing is stored."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Concatenate, Final, NoReturn, ParamSpec, TypeV
 
 from hermes_compat import session_rows
 from hermes_core.messages import sanitize_title
-from hermes_state.delivery.compression_locks import CompressionLockRepository
 from hermes_state.delivery.handoffs import HandoffRepository
+from hermes_state.delivery.leases import CompressionLockRepository
 from hermes_state.messages.edits import EditRepository
 from hermes_state.messages.history import ExportRepository, MessageRepository
+from hermes_state.repository import MetaRepository
 from hermes_state.search.repository import SearchRepository
 from hermes_state.sessions.labels import TitleRepository
 from hermes_state.sessions.lists import ListRepository
@@ -20,14 +21,13 @@ from hermes_state.sessions.rows import SessionRepository
 from hermes_state.sessions.trash import TrashRepository
 from hermes_state.sessions.usage import UsageRepository
 from hermes_state.store import SessionDB
-from hermes_state.upkeep.meta import MetaRepository
 from hermes_state.upkeep.statistics import StatisticsRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_compat.session_rows import HouseKeepingDict, SessionDict
-    from hermes_state.engine.columns import Columns
+    from hermes_compat.session_rows import RowDict
+    from hermes_state.engine.transaction import Columns
     from hermes_state.repository import Repository
 
 # Names of hermes-agent's methods for topics of direct chats on Telegram.
@@ -86,7 +86,7 @@ class OriginalSessionDB(SessionDB):
     end_session = method_of("sessions", SessionRepository.end_session)
     reopen_session = method_of("sessions", SessionRepository.reopen_session)
 
-    def get_session(self, session_id: str) -> SessionDict | None:
+    def get_session(self, session_id: str) -> RowDict | None:
         """All columns of a session, or None; one in the trash also has `trashed_at`."""
         found = session_rows.session_dict(self.engine.columns, self.sessions.find(session_id))
         trashed_at = None if found is None else self.trash.trashed_at(session_id)
@@ -130,9 +130,7 @@ class OriginalSessionDB(SessionDB):
     )
     session_count = method_of("lists", ListRepository.session_count)
 
-    def list_cron_job_runs(
-        self, job_id: str, limit: int = 20, offset: int = 0
-    ) -> list[SessionDict]:
+    def list_cron_job_runs(self, job_id: str, limit: int = 20, offset: int = 0) -> list[RowDict]:
         """The sessions of the runs of a job of hermes-agent, the newest first."""
         runs = self.lists.sessions(
             limit=limit, offset=offset, sources=["cron"], id_query=f"cron_{job_id}_"
@@ -170,7 +168,7 @@ class OriginalSessionDB(SessionDB):
         "retention", RetentionRepository.finalize_orphaned_compression_sessions
     )
 
-    def maybe_auto_prune_and_vacuum(self, /, **_ignored: object) -> HouseKeepingDict:
+    def maybe_auto_prune_and_vacuum(self, /, **_ignored: object) -> RowDict:
         """Once a day: purge and prune old sessions, whatever the arguments; never vacuums."""
         return session_rows.house_keeping_dict(self.engine.columns, self.retention.keep_house())
 

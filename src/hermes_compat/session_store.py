@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.routing.sources import SessionEntry
-    from hermes_compat.session_rows import RewindDict
+    from hermes_compat.session_rows import RowDict
     from hermes_core.messages import Message
 
 
@@ -86,7 +86,7 @@ class SessionStore(SessionRoutes):
         """Replace the messages of a session; the history keeps the old ones as undone."""
         self._db.edits.replace_messages(session_id, list(messages))
 
-    def rewind_session(self, session_id: str, target_message_id: int) -> RewindDict:
+    def rewind_session(self, session_id: str, target_message_id: int) -> RowDict:
         """Undo the messages of a session from one of the user's on."""
         undone = self._db.edits.rewind(session_id, target_message_id)
         return session_rows.rewind_dict(self._db.engine.columns, undone)

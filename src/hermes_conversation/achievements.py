@@ -64,7 +64,7 @@ def source(path: Path | None = None) -> HistorySource:
     Without write access, the scan results are kept in memory.
     """
     from hermes_achievements.service import HistorySource  # noqa: PLC0415 - loaded when it is needed
-    from hermes_state.ledger.factory import open_ledger  # noqa: PLC0415 - as above
+    from hermes_state.ledger.file import open_ledger  # noqa: PLC0415 - as above
     from hermes_state.ledger.history import open_history  # noqa: PLC0415 - as above
 
     database = path or paths.state_db_path()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import TitleError
 from hermes_core.messages import MAX_TITLE_CHARACTERS, sanitize_title
-from hermes_state.imports.json_text import json_text
+from hermes_state.imports.values import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

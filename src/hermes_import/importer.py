@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.errors import StatementError, StoreError
 from hermes_core.isolate import Failure, attempt, attempt_each
 from hermes_import.files import path_text
-from hermes_state.imports.identities import session_id_of
-from hermes_state.imports.rows import StoredUnit
+from hermes_state.imports.rows import StoredUnit, session_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

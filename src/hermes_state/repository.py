@@ -1,4 +1,4 @@
-"""What the repositories of a store have in common."""
+"""What the repositories of a store have in common, and its key-value notes."""
 
 from __future__ import annotations
 
@@ -45,3 +45,28 @@ class Repository:
         """Register this process before it claims or owns a row, and start its heartbeat."""
         process_identity.register(tx, self.identity)
         self.engine.start_heartbeat(self.identity)
+
+
+GET_META = "SELECT value FROM state_meta WHERE key = ?"
+UPSERT_META = """
+    INSERT INTO state_meta (key, value) VALUES (?, ?)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+DELETE_META = "DELETE FROM state_meta WHERE key = ?"
+
+
+class MetaRepository(Repository):
+    """Key-value notes."""
+
+    def get_meta(self, key: str) -> str | None:
+        """Value of a note, or None."""
+        value: str | None = self.engine.read(lambda reader: reader.value(GET_META, (key,)))
+        return value
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Set a note."""
+        self.engine.write(lambda tx: tx.run(UPSERT_META, (key, value)))
+
+    def delete(self, key: str) -> None:
+        """Delete a note."""
+        self.engine.write(lambda tx: tx.run(DELETE_META, (key,)))

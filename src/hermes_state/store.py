@@ -13,53 +13,46 @@ from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
 from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
-from hermes_state.repository import StoreContext
+from hermes_state.repository import MetaRepository, StoreContext
 from hermes_state.sessions import index
 from hermes_state.sessions.lists import ListRepository, refresh_index
 from hermes_state.store_settings import StoreSettings
 from hermes_state.upkeep.background_jobs import BackgroundJobs
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from hermes_core.clock import Clock
     from hermes_state.delivery.api_requests import ApiRequestRepository
     from hermes_state.delivery.boundaries import BoundaryRepository
     from hermes_state.delivery.chats import ChatRepository
-    from hermes_state.delivery.compression_locks import CompressionLockRepository
     from hermes_state.delivery.handoffs import HandoffRepository
-    from hermes_state.delivery.inbox import InboxRepository
-    from hermes_state.delivery.leases import LeaseRepository
+    from hermes_state.delivery.inbox import InboxRepository, PausedPlaceRepository
+    from hermes_state.delivery.leases import CompressionLockRepository, LeaseRepository
     from hermes_state.delivery.nodes import NodeRepository
     from hermes_state.delivery.open_questions import OpenQuestionRepository
     from hermes_state.delivery.outbox import OutboxRepository
-    from hermes_state.delivery.pairings import PairingRepository
-    from hermes_state.delivery.paused_places import PausedPlaceRepository
-    from hermes_state.delivery.people import PeopleRepository
+    from hermes_state.delivery.people import PairingRepository, PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
     from hermes_state.files import FileRepository
     from hermes_state.imports.repository import ImportRepository
     from hermes_state.ledger.repository import LedgerRepository
     from hermes_state.messages.edits import EditRepository
-    from hermes_state.messages.feed import FeedRepository
     from hermes_state.messages.history import ExportRepository, MessageRepository
-    from hermes_state.messages.pages import TranscriptRepository
+    from hermes_state.messages.pages import FeedRepository, TranscriptRepository
     from hermes_state.portable.repository import PortableRepository
     from hermes_state.repository import PurgeHook
     from hermes_state.schedules.repository import ScheduleRepository
     from hermes_state.search.repository import SearchRepository
-    from hermes_state.sessions.facets import FacetRepository
     from hermes_state.sessions.labels import TagRepository, TitleRepository
     from hermes_state.sessions.lookup import LookupRepository
-    from hermes_state.sessions.pages import PageRepository
+    from hermes_state.sessions.pages import FacetRepository, PageRepository
     from hermes_state.sessions.retention import RetentionRepository
     from hermes_state.sessions.rows import SessionRepository
     from hermes_state.sessions.sort_values import SortRepository
     from hermes_state.sessions.totals import TotalsRepository
     from hermes_state.sessions.trash import TrashRepository
     from hermes_state.sessions.usage import UsageRepository
-    from hermes_state.upkeep.meta import MetaRepository
     from hermes_state.upkeep.statistics import StatisticsRepository
 
 log = logging.getLogger(__name__)
@@ -130,7 +123,7 @@ class SessionDB:
 
     @functools.cached_property
     def pairings(self) -> PairingRepository:
-        from hermes_state.delivery.pairings import PairingRepository  # noqa: PLC0415 - as above
+        from hermes_state.delivery.people import PairingRepository  # noqa: PLC0415 - as above
 
         return PairingRepository(self.context)
 
@@ -154,7 +147,7 @@ class SessionDB:
 
     @functools.cached_property
     def feed(self) -> FeedRepository:
-        from hermes_state.messages.feed import FeedRepository  # noqa: PLC0415 - as above
+        from hermes_state.messages.pages import FeedRepository  # noqa: PLC0415 - as above
 
         return FeedRepository(self.context)
 
@@ -166,13 +159,13 @@ class SessionDB:
 
     @functools.cached_property
     def paused_places(self) -> PausedPlaceRepository:
-        from hermes_state.delivery.paused_places import PausedPlaceRepository  # noqa: PLC0415 - as above
+        from hermes_state.delivery.inbox import PausedPlaceRepository  # noqa: PLC0415 - as above
 
         return PausedPlaceRepository(self.context)
 
     @functools.cached_property
     def facets(self) -> FacetRepository:
-        from hermes_state.sessions.facets import FacetRepository  # noqa: PLC0415 - as above
+        from hermes_state.sessions.pages import FacetRepository  # noqa: PLC0415 - as above
 
         return FacetRepository(self.context)
 
@@ -244,8 +237,6 @@ class SessionDB:
 
     @functools.cached_property
     def meta(self) -> MetaRepository:
-        from hermes_state.upkeep.meta import MetaRepository  # noqa: PLC0415 - as above
-
         return MetaRepository(self.context)
 
     @functools.cached_property
@@ -304,7 +295,7 @@ class SessionDB:
 
     @functools.cached_property
     def compression_locks(self) -> CompressionLockRepository:
-        from hermes_state.delivery.compression_locks import CompressionLockRepository  # noqa: PLC0415 - as above
+        from hermes_state.delivery.leases import CompressionLockRepository  # noqa: PLC0415 - as above
 
         return CompressionLockRepository(self.context)
 
@@ -417,10 +408,5 @@ class SessionDB:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()

@@ -17,9 +17,8 @@ from hermes_achievements.scan.scanner import Scanner
 from hermes_core.clock import SystemClock
 from hermes_core.paths import state_db_path
 from hermes_state import SessionDB
-from hermes_state.engine.database_factory import open_database
-from hermes_state.ledger.factory import open_ledger
-from hermes_state.ledger.file import LedgerFile
+from hermes_state.engine.engine import open_database
+from hermes_state.ledger.file import LedgerFile, open_ledger
 from hermes_state.ledger.history import open_history
 from hermes_state.portable.store_copy import StoreCopy
 

@@ -10,7 +10,7 @@ from hermes_achievements.catalogue import load
 from hermes_achievements.scan.survey import SurveyRequest, survey
 from hermes_conversation.purge_hook import keep_facts
 from hermes_state import SessionDB
-from hermes_state.ledger.factory import open_ledger
+from hermes_state.ledger.file import open_ledger
 from hermes_state.ledger.history import open_history
 
 if TYPE_CHECKING:

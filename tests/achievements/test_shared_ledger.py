@@ -21,7 +21,7 @@ from hermes_core.errors import ScanBusyError, ScanError, StoreError
 from hermes_core.history_rows import LedgerEntry
 from hermes_core.paths import state_db_path
 from hermes_state.engine.postgres import database
-from hermes_state.ledger.factory import open_ledger
+from hermes_state.ledger.file import open_ledger
 from hermes_state.ledger.history import open_history
 from support.command_line import run_hermes
 from support.plugin_folders import make_plugin

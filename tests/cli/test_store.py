@@ -17,7 +17,7 @@ from hermes_core import media_store
 from hermes_core.clock import SystemClock
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from hermes_state.engine.database_factory import open_database
+from hermes_state.engine.engine import open_database
 from hermes_state.portable import store_copy
 from hermes_state.portable.store_copy import StoreCopy
 from support.postgres import running_postgres

@@ -28,7 +28,7 @@ from hermes_dashboard.analytics.charts import Span, analytics
 from hermes_dashboard.resources import overview
 from hermes_dashboard.resources.overview import StreakView
 from hermes_state import SessionDB
-from hermes_state.ledger.factory import open_ledger
+from hermes_state.ledger.file import open_ledger
 from hermes_state.ledger.history import open_history
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_state.repository import Repository
+from hermes_state.sessions.records import COLUMNS
+from hermes_state.sessions.rows import SessionFacts
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "session-db.md"
 Methods = "dict[str, Callable[..., Any]]"
@@ -47,3 +49,15 @@ def test_every_parameter_is_documented(methods: Methods) -> None:
 def test_every_method_says_what_it_does(methods: Methods) -> None:
     for name, method in methods.items():
         assert inspect.getdoc(method), name
+
+
+def test_every_column_of_a_session_is_documented() -> None:
+    sentence = re.search(
+        r"`SessionRow` has the columns (.*?), and `others`", PAGE.read_text(), re.DOTALL
+    )
+    assert sentence is not None
+    assert tuple(re.split(r",\s+", sentence[1])) == COLUMNS
+
+
+def test_facts_of_a_new_session_are_columns() -> None:
+    assert set(SessionFacts.__annotations__) <= set(COLUMNS)

@@ -11,7 +11,7 @@ import pytest
 
 from hermes_import.importer import AgentImport, ImportOptions
 from hermes_import.registry import BUILT_IN, SourceRegistry
-from hermes_state.imports.identities import session_id_of
+from hermes_state.imports.rows import session_id_of
 
 if TYPE_CHECKING:
     from hermes_import.importer import SourceReport

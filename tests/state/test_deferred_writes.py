@@ -10,7 +10,7 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite import writer
-from hermes_state.upkeep.meta import UPSERT_META
+from hermes_state.repository import UPSERT_META
 from state.conftest import FILES_ONLY
 from support.waiting import PATIENCE_SECONDS, wait_until
 

@@ -10,7 +10,7 @@ import pytest
 from hermes_state import SessionDB
 from hermes_state.engine.postgres.writer import BEGIN
 from hermes_state.engine.postgres.writer import _begin as begin
-from hermes_state.messages.feed import FeedPosition
+from hermes_state.messages.pages import FeedPosition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import pytest
 
 from hermes_core.errors import StoreError
 from hermes_state.delivery import inbox, nodes, outbox, rows
-from hermes_state.delivery.paused_places import PausedPlace
+from hermes_state.delivery.inbox import PausedPlace
 from support.identities import act_as, act_as_dead_process
 
 if TYPE_CHECKING:

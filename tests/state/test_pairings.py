@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.clock import ManualClock
 from hermes_state import SessionDB
-from hermes_state.delivery.pairings import MAX_PENDING_CODES
+from hermes_state.delivery.people import MAX_PENDING_CODES
 from hermes_state.engine.sqlite.driver import sqlite3
 from support.pairings import pair
 

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.errors import StoreError, UsageError
 from hermes_state.delivery import inbox, rows
-from hermes_state.delivery.paused_places import PausedPlace
+from hermes_state.delivery.inbox import PausedPlace
 from hermes_state.schedules import repository as schedules
 from hermes_state.schedules.repository import MAX_JOBS_PER_PERSON, DueRuns
 from hermes_state.schedules.rows import CRON, NewJob, RunUsage

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.sessions.page_filter import SessionPageFilter
-from hermes_state.sessions.pages import PagePosition, SessionPage
+from hermes_state.sessions.pages import PagePosition, SessionPage, SessionPageFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

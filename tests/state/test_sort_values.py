@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.sessions.page_filter import SessionPageFilter
+from hermes_state.sessions.pages import SessionPageFilter
 from hermes_state.sessions.sort_values import SORT_COLUMNS, PageOrder
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from hermes_core.clock import ManualClock, SystemClock
 from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
 from hermes_state import SessionDB
-from hermes_state.engine.database_factory import open_database
+from hermes_state.engine.engine import open_database
 from hermes_state.portable import store_copy
 from hermes_state.portable.store_copy import LEFT_OUT, TABLES, StoreCopy
 from hermes_state.schema.base import BASE_TABLES

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_state import SessionDB
-from hermes_state.sessions.page_filter import SessionPageFilter
+from hermes_state.sessions.pages import SessionPageFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from hermes_core.clock import SystemClock
-from hermes_state.engine.database_factory import open_database
+from hermes_state.engine.engine import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,8 +32,8 @@ from hermes_core.errors import (
 )
 from hermes_core.log_file import log_fields
 from hermes_state.delivery import outbox
+from hermes_state.delivery.inbox import PausedPlace
 from hermes_state.delivery.outbox import OutgoingReply, ReplyBatch
-from hermes_state.delivery.paused_places import PausedPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -38,7 +38,7 @@ from gateway.mcp_server.tools import (  # the library reads annotations
 from hermes_core import __version__, uvicorn_server
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.roles import Right, may
-from hermes_state.messages.feed import FeedPosition
+from hermes_state.messages.pages import FeedPosition
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

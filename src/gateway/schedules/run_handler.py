@@ -28,7 +28,7 @@ from hermes_core.isolate import attempt
 from hermes_core.log_file import log_fields
 from hermes_core.roles import Person, Right, Role, may, parse_role
 from hermes_state.delivery import inbox, outbox
-from hermes_state.delivery.paused_places import PausedPlace
+from hermes_state.delivery.inbox import PausedPlace
 from hermes_state.schedules import repository as schedules
 from hermes_state.schedules.rows import CRON
 

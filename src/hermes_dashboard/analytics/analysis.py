@@ -26,7 +26,7 @@ from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Failure, attempt
 from hermes_core.time_zones import find_zone
-from hermes_state.ledger.factory import open_ledger
+from hermes_state.ledger.file import open_ledger
 
 if TYPE_CHECKING:
     from hermes_achievements.activity import Activity

@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import UsageError
 from hermes_dashboard.models.text import MAX_ROW_ID, Timestamp
-from hermes_state.sessions.page_filter import SessionPageFilter
-from hermes_state.sessions.pages import PagePosition
+from hermes_state.sessions.pages import PagePosition, SessionPageFilter
 from hermes_state.sessions.sort_values import PageOrder
 
 ShortText = Annotated[str, StringConstraints(max_length=300)]

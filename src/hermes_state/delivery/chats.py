@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.delivery import interruptions
 from hermes_state.delivery.outbox import REPLY_COLUMNS, SELECT_REPLY, StoredReply
-from hermes_state.delivery.rows import INCOMING_COLUMNS, IncomingMessage
+from hermes_state.delivery.rows import INCOMING_COLUMNS, IncomingMessage, delete_old_interruptions
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ class ChatRepository(Repository):
 
         def forget(tx: Tx) -> int:
             tx.execute(DELETE_MARKS, (before,))
-            interruptions.delete_old(tx, before)
+            delete_old_interruptions(tx, before)
             return sum(tx.execute(sql, (before, SLICE_ROWS)).rowcount for sql in DELETE_SETTLED)
 
         return self.engine.write_upkeep(forget)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_state.repository import Repository
-from hermes_state.sessions.extras import with_extras
-from hermes_state.sessions.records import all_columns, other_columns, to_session
-from hermes_state.upkeep.meta import DELETE_META, GET_META, UPSERT_META
+from hermes_state.repository import DELETE_META, GET_META, UPSERT_META, Repository
+from hermes_state.sessions.records import all_columns, other_columns, to_session, with_extras
 
 if TYPE_CHECKING:
-    from hermes_state.engine.columns import Columns
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
     from hermes_state.sessions.records import SessionRow
 
 WAIT_POLL_SECONDS: Final = 0.1

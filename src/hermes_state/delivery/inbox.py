@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from hermes_core.errors import StoreError
-from hermes_state.delivery import interruptions
 from hermes_state.delivery.rows import (
     INCOMING_COLUMNS,
     FailedMessage,
     IncomingMessage,
     MessageAges,
     ReceivedMessage,
+    add_interruption,
+    forget_interruptions,
 )
 from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
@@ -212,7 +213,7 @@ def release_claims(tx: Tx, process_id: str) -> None:
     claimed = tx.rows(CLAIMED_BY, (process_id,))
     if len({session_key for _, session_key in claimed}) > 1:
         for inbox_id, _ in claimed:
-            interruptions.add(tx, "inbox", inbox_id)
+            add_interruption(tx, "inbox", inbox_id)
             if not tx.execute(UNMARK, (SUSPECT_MARK.format(inbox_id),)).rowcount:
                 tx.execute(NO_ATTEMPT, (inbox_id,))
     if claimed:
@@ -455,7 +456,54 @@ class InboxRepository(Repository):
         def retry(tx: Tx) -> bool:
             is_waiting = tx.execute(RETRY_FAILED, (inbox_id,)).rowcount > 0
             if is_waiting:
-                interruptions.forget(tx, "inbox", inbox_id)
+                forget_interruptions(tx, "inbox", inbox_id)
             return is_waiting
 
         return self.engine.write(retry)
+
+
+PAUSE = """
+    INSERT INTO hermes_paused_place (session_key, until_at, platform, user_id)
+    VALUES (?, ?, ?, ?)
+    ON CONFLICT (session_key) DO UPDATE SET until_at = excluded.until_at,
+        platform = excluded.platform, user_id = excluded.user_id
+"""
+SELECT_PAUSED = "SELECT session_key, until_at, platform, user_id FROM hermes_paused_place"
+RELEASE = "DELETE FROM hermes_paused_place WHERE session_key = ?"
+
+
+class PausedPlace(NamedTuple):
+    """A place whose messages wait, and the person whose budget is used up."""
+
+    session_key: str
+    until_at: float
+    platform: str
+    user_id: str
+
+
+class PausedPlaceRepository(Repository):
+    """Places whose messages no process claims before a time."""
+
+    def pause(self, message: IncomingMessage, place: PausedPlace) -> None:
+        """Requeue a claimed message; all messages of its place wait."""
+        process_id = self.identity.process_id
+
+        def pause(tx: Tx) -> None:
+            tx.run(RELEASE_PLACE, (process_id, message.session_key))
+            tx.run(PAUSE, place)
+
+        self.engine.write(pause)
+
+    def all(self) -> list[PausedPlace]:
+        """All paused places."""
+        rows = self.engine.read(lambda reader: reader.rows(SELECT_PAUSED))
+        return [PausedPlace._make(row) for row in rows]
+
+    def release(self, session_key: str) -> None:
+        """Let the messages of a place be processed."""
+
+        def release(tx: Tx) -> None:
+            tx.run(RELEASE, (session_key,))
+            tx.wake(INBOX_TOPIC)
+
+        self.engine.write(release)

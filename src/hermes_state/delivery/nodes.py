@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_state.delivery.inbox import INBOX_TOPIC
 from hermes_state.delivery.stored_json import read_object
 from hermes_state.engine import process_identity
-from hermes_state.repository import Repository
-from hermes_state.upkeep.meta import GET_META, UPSERT_META
+from hermes_state.repository import GET_META, UPSERT_META, Repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

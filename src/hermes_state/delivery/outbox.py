@@ -6,8 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict, Unpack
 
 from hermes_core.backoff import Backoff
-from hermes_state.delivery import inbox, interruptions
+from hermes_state.delivery import inbox
 from hermes_state.delivery.inbox import settle
+from hermes_state.delivery.rows import add_interruption, forget_interruptions
 from hermes_state.delivery.stored_json import is_object, read_object
 from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
@@ -184,7 +185,7 @@ def _set_unconfirmed(
     first_pause: float = UNCONFIRMED_BACKOFF.first_seconds,
 ) -> None:
     """Send a reply again that may have arrived: a few times, with growing delays."""
-    sends = interruptions.add(tx, "outbox", outbox_id)
+    sends = add_interruption(tx, "outbox", outbox_id)
     now = tx.clock.now()
     if sends >= MAX_UNCONFIRMED:
         text = f"sent {sends} times without confirmation: {error}"
@@ -287,7 +288,7 @@ class OutboxRepository(Repository):
             now = tx.clock.now()
             is_waiting = tx.execute(RETRY_UNSENT, (now, now, outbox_id)).rowcount > 0
             if is_waiting:
-                interruptions.forget(tx, "outbox", outbox_id)
+                forget_interruptions(tx, "outbox", outbox_id)
                 tx.wake(OUTBOX_TOPIC)
             return is_waiting
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hermes_state.delivery.stored_json import read_object
 
 if TYPE_CHECKING:
+    from hermes_state.engine.transaction import Tx
+
+    Kind = Literal["inbox", "outbox"]
     from hermes_state.delivery.stored_json import MessagePayload
 
 INCOMING_COLUMNS = """
@@ -73,3 +76,28 @@ class ReceivedMessage(NamedTuple):
     inbox_id: int
     is_new: bool
     claimed: IncomingMessage | None = None
+
+
+ADD_INTERRUPTION = """
+    INSERT INTO hermes_interruption (kind, number, count, noted_at) VALUES (?, ?, 1, ?)
+    ON CONFLICT (kind, number)
+    DO UPDATE SET count = hermes_interruption.count + 1, noted_at = excluded.noted_at
+    RETURNING count
+"""
+FORGET_INTERRUPTIONS = "DELETE FROM hermes_interruption WHERE kind = ? AND number = ?"
+DELETE_OLD_INTERRUPTIONS = "DELETE FROM hermes_interruption WHERE noted_at < ?"
+
+
+def add_interruption(tx: Tx, kind: Kind, number: int) -> int:
+    """Count an interruption; the number so far."""
+    return int(tx.value(ADD_INTERRUPTION, (kind, number, tx.clock.now())))
+
+
+def forget_interruptions(tx: Tx, kind: Kind, number: int) -> None:
+    """Start the count of a message or reply again."""
+    tx.execute(FORGET_INTERRUPTIONS, (kind, number))
+
+
+def delete_old_interruptions(tx: Tx, before: float) -> None:
+    """Delete the counts from before a time."""
+    tx.execute(DELETE_OLD_INTERRUPTIONS, (before,))

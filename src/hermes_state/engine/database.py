@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
     from hermes_core.errors import StoreError
-    from hermes_state.engine.columns import Columns
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
 
 Row = tuple[Any, ...]
 T = TypeVar("T")

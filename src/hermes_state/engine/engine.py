@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes_core.errors import StoreError, StoreUnreachableError
+from hermes_core import paths
+from hermes_core.clock import SystemClock
+from hermes_core.errors import StoreError, StoreUnreachableError, UsageError
 from hermes_state.engine import process_identity
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.process_identity import ProcessIdentity
@@ -21,7 +23,7 @@ from hermes_state.engine.sqlite.database import SqliteDatabase
 from hermes_state.engine.threads import Throttle
 from hermes_state.messages.journal import Journal
 from hermes_state.search.index_file import SearchFile
-from hermes_state.store_settings import store_url
+from hermes_state.store_settings import StoreSettings, store_password, store_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,74 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_state.engine.database import Database, Writer
     from hermes_state.engine.transaction import Reader, Tx
-    from hermes_state.store_settings import StoreSettings
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is a PostgreSQL database: a URL, or `service=NAME` and the like."""
+    return place.startswith(("postgresql://", "postgres://")) or "=" in place.partition("/")[0]
+
+
+def open_database(
+    place: str, *, read_only: bool, may_be_empty: bool = False, may_be_unfinished: bool = False
+) -> Database:
+    """Open a database; with *may_be_empty*, one without a history can be read.
+
+    With *may_be_unfinished*, a copy into it can be continued.
+    """
+    clock, settings = SystemClock(), StoreSettings.of_home()
+    if not is_url(place):
+        path = Path(place).expanduser().absolute()
+        if not place or path.is_dir():
+            raise UsageError(
+                f"{place or 'An empty text'} is not a file. Name a new file, or a URL."
+            )
+        if "://" in place:
+            raise UsageError(f"{place} is not a PostgreSQL URL: postgresql://USER@HOST/DATABASE")
+        return SqliteDatabase(
+            path,
+            read_only=read_only,
+            clock=clock,
+            settings=settings,
+            may_be_unfinished=may_be_unfinished,
+        )
+    return open_postgres(
+        place,
+        paths.state_db_path(),
+        read_only=read_only,
+        clock=clock,
+        settings=settings,
+        may_be_empty=may_be_empty,
+        may_be_unfinished=may_be_unfinished,
+    )
+
+
+def open_postgres(
+    url: str,
+    path: Path,
+    *,
+    read_only: bool,
+    clock: Clock,
+    settings: StoreSettings,
+    may_be_empty: bool = False,
+    may_be_unfinished: bool = False,
+) -> Database:
+    """Open a PostgreSQL database; its journals and derived files are beside *path*."""
+    from hermes_state.engine.postgres.driver import require_driver  # noqa: PLC0415 - an extra
+
+    require_driver()
+    from hermes_state.engine.postgres.connection import with_password  # noqa: PLC0415 - an extra
+    from hermes_state.engine.postgres.database import PostgresDatabase  # noqa: PLC0415 - an extra
+
+    return PostgresDatabase(
+        with_password(url, store_password()),
+        path,
+        read_only=read_only,
+        clock=clock,
+        settings=settings,
+        may_be_empty=may_be_empty,
+        may_be_unfinished=may_be_unfinished,
+    )
+
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -250,7 +319,6 @@ def _open_database(
     url = store_url(path)
     if not url:
         return SqliteDatabase(path, read_only=read_only, clock=clock, settings=settings)
-    from hermes_state.engine.database_factory import open_postgres  # noqa: PLC0415 - an extra
 
     return open_postgres(url, path, read_only=read_only, clock=clock, settings=settings)
 

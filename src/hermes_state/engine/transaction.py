@@ -1,19 +1,73 @@
-"""Connections as work functions use them: `Reader` for reading, `Tx` for a transaction."""
+"""Connections as work functions use them: `Reader` for reading, `Tx` for a transaction.
+
+`Columns` are the tables and columns of the opened file, which differ between releases.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from hermes_state.schema.base import MESSAGE_DEFAULTS, SESSION_DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from hermes_core.clock import Clock
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseConnection, Row
 
     ValueKind = Literal["text", "int", "float", "bytes"]
+
+
+class Columns(NamedTuple):
+    """Tables and columns of a file, read once when it is opened."""
+
+    sessions: tuple[str, ...]
+    messages: tuple[str, ...]
+    tables: frozenset[str]
+    stamps_activity: bool
+    has_foreign_writers: bool = True  # another program may write without updating the index
+    process_timeout_seconds: float = 120.0  # until a process of another machine counts as dead
+
+    def session_has(self, column: str) -> bool:
+        """Whether `sessions` has *column*."""
+        return column in self.sessions
+
+    @property
+    def hashes_prompts(self) -> bool:
+        """Whether system prompts are deduplicated in a separate table."""
+        return "system_prompt_hash" in self.sessions and "system_prompts" in self.tables
+
+    def missing(self) -> dict[str, dict[str, str]]:
+        """Columns that files of schema 16 have and this one lacks, by table, with defaults."""
+        pairs = {
+            "sessions": (self.sessions, SESSION_DEFAULTS),
+            "messages": (self.messages, MESSAGE_DEFAULTS),
+        }
+        lacking = {
+            table: {name: value for name, value in defaults.items() if name not in present}
+            for table, (present, defaults) in pairs.items()
+        }
+        return {table: names for table, names in lacking.items() if names}
+
+    def missing_names(self) -> list[str]:
+        """The missing columns as `table.column`."""
+        return [f"{table}.{name}" for table, names in self.missing().items() for name in names]
+
+    def completed(self) -> Columns:
+        """The columns of a connection that `add_missing_columns` has completed."""
+        missing = self.missing()
+        return self._replace(
+            sessions=(*self.sessions, *missing.get("sessions", {})),
+            messages=(*self.messages, *missing.get("messages", {})),
+        )
+
+    @property
+    def has_own_tables(self) -> bool:
+        """Whether Hermes has opened this file for writing before."""
+        return "hermes_layout" in self.tables
+
 
 T = TypeVar("T")
 
@@ -128,3 +182,15 @@ class Tx(Reader):
     def many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each set of parameters."""
         self.connection.executemany(sql, parameters)
+
+
+class HistorySnapshot(NamedTuple):
+    """Reads inside one transaction."""
+
+    place: str
+    columns: Columns
+    reader: Reader
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* in the transaction."""
+        return work(self.reader)

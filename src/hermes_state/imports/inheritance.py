@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.imports.identities import IS_USABLE, identities, known_rows
-from hermes_state.imports.rows import END_KEY, InheritedHistory
+from hermes_state.imports.rows import END_KEY, IS_USABLE, InheritedHistory, identities, known_rows
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
-from hermes_state.portable.import_extras import INHERITED_NAME, delete_extra, save_json
+from hermes_state.portable.export_schema import INHERITED_NAME, delete_extra, save_json
 from hermes_state.sessions import index
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.messages import preview
 from hermes_state.engine.dialect import DIALECT
 from hermes_state.engine.transaction import insert_sql
-from hermes_state.imports.identities import (
+from hermes_state.imports.inheritance import FIND_SESSION, inherit
+from hermes_state.imports.rows import (
     IS_USABLE,
+    ConversationKind,
+    PartResult,
     identities,
     identity,
     known_rows,
     session_id_of,
 )
-from hermes_state.imports.inheritance import FIND_SESSION, inherit
-from hermes_state.imports.rows import ConversationKind, PartResult
 from hermes_state.imports.values import (
     COLUMNS,
     answer_usage_values,
@@ -36,7 +37,7 @@ from hermes_state.messages.rows import (
     to_utf8_text,
     tool_call_count,
 )
-from hermes_state.portable.import_extras import LABELS_NAME, PARENT_NAME, save_extra, save_json
+from hermes_state.portable.export_schema import LABELS_NAME, PARENT_NAME, save_extra, save_json
 from hermes_state.sessions import index, trash, usage
 from hermes_state.sessions import rows as sessions
 from hermes_state.sessions.records import EXTRA_COLUMNS
@@ -49,12 +50,12 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
-    from hermes_state.imports.identities import KnownMessage
     from hermes_state.imports.rows import (
         ImportedConversation,
         ImportedMessage,
         ImportedPart,
         ImportedUsage,
+        KnownMessage,
     )
 
 

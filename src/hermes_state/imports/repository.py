@@ -6,8 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.imports.identities import IS_USABLE, identities, known_rows
-from hermes_state.imports.rows import SessionOrigin, UnitState
+from hermes_state.imports.rows import IS_USABLE, SessionOrigin, UnitState, identities, known_rows
 from hermes_state.repository import Repository
 from hermes_state.sessions import rows as sessions
 

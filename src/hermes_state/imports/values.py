@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from hermes_core.known_models import PricedTokens, find_vendor_model, price
-from hermes_state.imports.json_text import json_text
 from hermes_state.messages.rows import encode_content, to_utf8_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
+    from hermes_core.json_values import JsonData
     from hermes_state.engine.values import SqlValue
     from hermes_state.imports.rows import ImportedMessage, ImportedUsage
 
     AnswerUsageRow: TypeAlias = tuple[SqlValue, ...]
+
+
+def json_text(value: JsonData) -> str:
+    """A value as JSON text, with characters as they are; lone surrogates are escaped."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value, default=str)
+
 
 MAX_REQUEST_TOKENS: Final = 10**12
 COLUMNS: Final = (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.paths import FILE_MODE
 from hermes_state.engine.sqlite.side_file import SideFile
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_core.history_rows import LedgerEntry
     from hermes_state.engine.sqlite.driver import sqlite3
+    from hermes_state.ledger.shared import SharedLedger
 
 LEDGER_LAYOUT: Final = "3"
 CHUNK_ROWS: Final = 500
@@ -200,3 +202,17 @@ def _save_entry(connection: sqlite3.Connection, entry: LedgerEntry, generation: 
     connection.executemany(
         "INSERT INTO day (day, number) VALUES (?, ?)", [(day, number) for day in entry.days]
     )
+
+
+def open_ledger(path: Path) -> LedgerFile | SharedLedger:
+    """The ledger of the history at *path*; close it after use."""
+    if store_url(path):
+        from hermes_state.engine.postgres.driver import require_driver  # noqa: PLC0415 - an extra
+
+        require_driver()
+        from hermes_state.ledger.shared import SharedLedger  # noqa: PLC0415 - an extra
+
+        return SharedLedger(path)
+    from hermes_state.ledger.file import LedgerFile  # noqa: PLC0415 - needed for files only
+
+    return LedgerFile(path)

@@ -35,9 +35,8 @@ from hermes_state.store_settings import StoreSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Columns, Reader
 
 T = TypeVar("T")
 

@@ -47,6 +47,6 @@ class LedgerRepository(Repository):
 
     def open(self) -> LedgerFile | SharedLedger:
         """The ledger of this store; close it after use."""
-        from hermes_state.ledger.factory import open_ledger  # noqa: PLC0415 - rarely needed
+        from hermes_state.ledger.file import open_ledger  # noqa: PLC0415 - rarely needed
 
         return open_ledger(self.engine.path)

@@ -126,7 +126,7 @@ class Draft:
     def _checkpoint(self) -> None:
         with self._lock:
             self._is_armed = False  # first: a piece that arrives now is drained below or arms again
-            pieces = _merged(_drain(self._pending))
+            pieces = _merged([self._pending.popleft() for _ in range(len(self._pending))])
             if not pieces or self._is_finished:
                 return
             try:
@@ -154,11 +154,6 @@ class Draft:
                 for number, (channel, piece) in enumerate(pieces)
             ],
         )
-
-
-def _drain(pending: deque[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Remove and return the pending pieces; others may be added meanwhile."""
-    return [pending.popleft() for _ in range(len(pending))]
 
 
 def _merged(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -9,13 +9,14 @@ from hermes_core.backoff import Backoff
 from hermes_core.messages import Message, preview
 from hermes_state.delivery import leases
 from hermes_state.engine.database import DriverError
-from hermes_state.messages import append, copies, drafts, history_version
+from hermes_state.messages import append, copies, drafts
 from hermes_state.messages import rows as message_rows
 from hermes_state.messages.rows import (
     MessageRow,
     NewMessage,
     as_turn,
     decode_content,
+    history_version,
     select_list,
     to_messages,
 )
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.messages.copies import RepeatedRows
     from hermes_state.messages.drafts import Draft
-    from hermes_state.messages.history_version import HistoryVersion
+    from hermes_state.messages.rows import HistoryVersion
     from hermes_state.repository import StoreContext
     from hermes_state.sessions.lists import ListRepository
     from hermes_state.sessions.records import SessionRow
@@ -242,7 +243,7 @@ class MessageRepository(Repository):
         new.ensure_uid(self.ids)
 
         def start(tx: Tx) -> tuple[Lease, int] | None:
-            if history_version.read(tx, session_id) != expected:
+            if history_version(tx, session_id) != expected:
                 return None
             self._register_process(tx)
             lease = leases.acquire(tx, session_id, holder, leases.LEASE_SECONDS, self.identity)

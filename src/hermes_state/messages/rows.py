@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hermes_core.ids import MessageIds
     from hermes_core.messages import Content, Message, ToolCallDict
-    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Columns, Tx
     from hermes_state.engine.values import SqlValue
 
 JSON_PREFIX: Final = "\x00json:"
@@ -357,3 +357,33 @@ def _assistant_fields(row: MessageRow) -> Message:
     if row.codex_message_items:
         fields["codex_message_items"] = decode_json(row.codex_message_items)
     return fields
+
+
+SELECT_VERSION = """
+    SELECT (SELECT max(id) FROM messages WHERE session_id = s.id), rewind_count,
+           (SELECT max(undo_id) FROM hermes_undo WHERE session_id = s.id AND is_open = 1)
+    FROM sessions s WHERE id = ? AND ended_at IS NULL
+"""
+
+
+class HistoryVersion(NamedTuple):
+    """A value that differs after every change of the messages of an open session.
+
+    Messages are only added or moved in and out of the model's context. Every change by Hermes
+    changes the last row, the number of rewinds or the open undo; a change by another process or
+    program changes `Tx.foreign_changes`.
+    """
+
+    last_row: int | None
+    rewinds: int
+    open_undo: int | None
+    foreign_changes: int
+
+
+def history_version(tx: Tx, session_id: str) -> HistoryVersion | None:
+    """The version now; None if the session has ended."""
+    row = tx.row(SELECT_VERSION, (session_id,))
+    if row is None:
+        return None
+    last_row, rewinds, open_undo = row
+    return HistoryVersion(last_row, rewinds, open_undo, tx.foreign_changes)

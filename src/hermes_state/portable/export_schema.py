@@ -3,6 +3,10 @@
 Files of different releases have different columns. A value that equals the default of a
 new file is omitted from an export, so that a column that an older file lacks and a column
 that was never set look the same.
+
+An imported value may have no column: an older file lacks it, or a parent or the origin of a copy
+does not exist (yet). It is stored in `hermes_session_extra` as JSON, under a name that starts with
+`kept.`, and the next export includes it as if it were a column. Nothing else reads it.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_core.json_values import text_in
 from hermes_state.engine.sqlite import driver
 from hermes_state.schema.base import BASE_TABLES
+from hermes_state.sessions import labels
 
 if TYPE_CHECKING:
-    from hermes_core.json_values import JsonObject, JsonValue
+    from hermes_core.json_values import JsonData, JsonObject, JsonValue
+    from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.engine.values import SqlValue
 
     ColumnRow = dict[str, SqlValue]  # a row by the names of its columns, which differ between files
@@ -120,3 +126,71 @@ def from_plain(value: JsonValue) -> SqlValue:
 def row_to_plain(row: Mapping[str, SqlValue]) -> JsonObject:
     """A row with all values as JSON values."""
     return {name: to_plain(value) for name, value in row.items()}
+
+
+EXTRA_PREFIX: Final = "kept."
+PARENT_NAME: Final = "kept.parent"
+USAGE_NAME: Final = "kept.usage"
+SESSION_PREFIX: Final = "kept.session."
+MESSAGE_PREFIX: Final = "kept.message."
+ORIGIN_PREFIX: Final = "kept.origin."
+LABELS_NAME: Final = "kept.labels"  # title and archive state in another agent; not exported
+INHERITED_NAME: Final = "kept.inherited"  # of a fork whose origin is not here; not exported
+
+INSERT_EXTRA = """
+    INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
+    ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
+"""
+SELECT_EXTRAS = "SELECT name, value FROM hermes_session_extra WHERE session_id = ?"
+DELETE_EXTRA = "DELETE FROM hermes_session_extra WHERE session_id = ? AND name = ?"
+PENDING_LINKS = """
+    SELECT session_id, name, value FROM hermes_session_extra
+    WHERE name = 'kept.parent' OR (name >= 'kept.origin.' AND name < 'kept.origin/')
+"""
+
+
+class Extras:
+    """All extra values of a session."""
+
+    def __init__(self, reader: Reader, session_id: str) -> None:
+        rows = reader.rows(SELECT_EXTRAS, (session_id,)) if reader.columns.has_own_tables else []
+        self.facts: dict[str, str] = {}
+        self.session: ColumnRow = {}
+        self.messages: dict[int, ColumnRow] = {}
+        self.origins: dict[int, JsonValue] = {}
+        self.parent: str | None = None
+        self.usage: list[JsonObject] = []
+        for name, value in rows:
+            self._read_value(name, value)
+        if tags := labels.tags_of(reader, [session_id]).get(session_id):
+            self.facts[labels.TAGS_EXPORT_NAME] = json.dumps(tags)
+
+    def _read_value(self, name: str, value: str) -> None:
+        if not name.startswith(EXTRA_PREFIX):
+            self.facts[name] = value
+        elif name == PARENT_NAME:
+            self.parent = json.loads(value)
+        elif name == USAGE_NAME:
+            self.usage = json.loads(value)
+        elif name.startswith(SESSION_PREFIX):
+            self.session[name.removeprefix(SESSION_PREFIX)] = from_plain(json.loads(value))
+        elif name.startswith(ORIGIN_PREFIX):
+            self.origins[int(name.removeprefix(ORIGIN_PREFIX))] = json.loads(value)
+        elif name.startswith(MESSAGE_PREFIX):
+            row, _, column = name.removeprefix(MESSAGE_PREFIX).partition(".")
+            self.messages.setdefault(int(row), {})[column] = from_plain(json.loads(value))
+
+
+def save_extra(tx: Tx, session_id: str, name: str, value: SqlValue) -> None:
+    """Store a value that has no column."""
+    save_json(tx, session_id, name, to_plain(value))
+
+
+def save_json(tx: Tx, session_id: str, name: str, value: JsonData) -> None:
+    """Store data of an export for which the file has no table."""
+    tx.execute(INSERT_EXTRA, (session_id, name, json.dumps(value)))
+
+
+def delete_extra(tx: Tx, session_id: str, name: str) -> None:
+    """Delete a value that has been stored in its column."""
+    tx.execute(DELETE_EXTRA, (session_id, name))

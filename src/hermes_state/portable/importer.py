@@ -14,15 +14,22 @@ from hermes_state.messages import answer_usage
 from hermes_state.messages.append import INSERT_UID, ROW_BY_UID, derive_identity
 from hermes_state.messages.copies import NO_ORIGIN, UNKNOWN_ORIGIN
 from hermes_state.messages.edits import INSERT_COPY, INSERT_UNDO_ROW
-from hermes_state.portable import import_extras
 from hermes_state.portable.export_reader import ExportFile, RowOrigin, parse_usage
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
+    MESSAGE_PREFIX,
+    ORIGIN_PREFIX,
+    PARENT_NAME,
+    PENDING_LINKS,
     SESSION_INTERNAL,
+    SESSION_PREFIX,
+    USAGE_NAME,
     columns_of,
+    delete_extra,
     from_plain,
+    save_extra,
+    save_json,
 )
-from hermes_state.portable.export_writer import write_record
 from hermes_state.portable.record import (
     GENERATED,
     ORIGIN_FIELD,
@@ -30,6 +37,7 @@ from hermes_state.portable.record import (
     USAGE_FIELD,
     Identities,
     row_ids,
+    write_record,
 )
 from hermes_state.sessions import index, labels, lineage
 from hermes_state.sessions.records import EXTRA_COLUMNS
@@ -120,7 +128,7 @@ class ImportedSession:
         for name in facts.keys() - set(self._tx.columns.sessions):
             self._store_extra(name, facts[name])
         if parent is not None and "parent_session_id" not in facts:
-            import_extras.save_extra(self._tx, self._id, import_extras.PARENT_NAME, parent)
+            save_extra(self._tx, self._id, PARENT_NAME, parent)
 
     def _store_extra(self, name: str, value: SqlValue) -> None:
         """Store a value for which the file has no column."""
@@ -128,7 +136,7 @@ class ImportedSession:
             text = repr(value) if isinstance(value, float) else value
             self._tx.execute(UPSERT_EXTRA, (self._id, name, text))
         else:
-            import_extras.save_extra(self._tx, self._id, import_extras.SESSION_PREFIX + name, value)
+            save_extra(self._tx, self._id, SESSION_PREFIX + name, value)
 
     def _free_title(self, title: str) -> str:
         name, number = title, 2
@@ -143,7 +151,7 @@ class ImportedSession:
     def _usage(self) -> None:
         rows = self._record.usage
         if rows and "session_model_usage" not in self._tx.columns.tables:
-            import_extras.save_json(self._tx, self._id, import_extras.USAGE_NAME, rows)
+            save_json(self._tx, self._id, USAGE_NAME, rows)
             return
         known = tuple(columns_of("session_model_usage"))
         for row in rows:
@@ -162,9 +170,7 @@ class ImportedSession:
         statement = _insert_statement("messages", names)
         row_id = self._tx.insert(statement, [row[name] for name in names], "id")
         for name in values.keys() - set(columns):
-            import_extras.save_extra(
-                self._tx, self._id, f"{import_extras.MESSAGE_PREFIX}{position}.{name}", values[name]
-            )
+            save_extra(self._tx, self._id, f"{MESSAGE_PREFIX}{position}.{name}", values[name])
         if UID_FIELD in message:
             self._tx.execute(
                 INSERT_UID, (self._free_uid(bytes.fromhex(text_in(message, UID_FIELD))), row_id)
@@ -192,9 +198,7 @@ class ImportedSession:
             origin_id = self._row_at(session_id, origin.row)
             if origin_id is None:
                 pending: JsonObject = {"row": origin.row, "session": session_id}
-                import_extras.save_json(
-                    self._tx, self._id, f"{import_extras.ORIGIN_PREFIX}{position}", pending
-                )
+                save_json(self._tx, self._id, f"{ORIGIN_PREFIX}{position}", pending)
         self._tx.execute(INSERT_COPY, (row_id, UNKNOWN_ORIGIN if origin_id is None else origin_id))
 
     def _row_at(self, session_id: str, position: int) -> int | None:
@@ -228,18 +232,18 @@ def link_pending(tx: Tx) -> int:
     """Link sessions and copies whose parent or origin exists now; returns their number."""
     rows_of = functools.cache(lambda session_id: row_ids(tx, session_id))
     linked = 0
-    for session_id, name, text in tx.rows(import_extras.PENDING_LINKS):
+    for session_id, name, text in tx.rows(PENDING_LINKS):
         target = json.loads(text)
-        if name == import_extras.PARENT_NAME:
+        if name == PARENT_NAME:
             is_linked = _link_parent(tx, session_id, target)
         else:
-            position = int(name.removeprefix(import_extras.ORIGIN_PREFIX))
+            position = int(name.removeprefix(ORIGIN_PREFIX))
             origin = RowOrigin.parse(target)
             is_linked = _link_origin(
                 tx, rows_of(session_id), position, rows_of(origin.session), origin.row
             )
         if is_linked:
-            import_extras.delete_extra(tx, session_id, name)
+            delete_extra(tx, session_id, name)
             linked += 1
     return linked
 

@@ -36,12 +36,12 @@ class PortableRepository(Repository):
         `filters` are those of `list_sessions_rich`. With filters, the result includes for each
         matching conversation the rows it continues and the tasks delegated from it.
         """
-        from hermes_state.portable import export_writer  # noqa: PLC0415 - see above
+        from hermes_state.portable import record  # noqa: PLC0415 - see above
 
         chosen = {name: value for name, value in filters.items() if value}
         if not chosen:
             return self.engine.read(
-                lambda reader: export_writer.all_sessions(
+                lambda reader: record.all_sessions(
                     reader, archived=include_archived, trashed=include_trashed
                 )
             )
@@ -53,20 +53,20 @@ class PortableRepository(Repository):
             for row in self._lists.sessions(**chosen, **options, limit=-1, include_children=True)
         ]
         return self.engine.read(
-            lambda reader: export_writer.conversations(reader, matching, trashed=include_trashed)
+            lambda reader: record.conversations(reader, matching, trashed=include_trashed)
         )
 
     def relatives_of(self, session_id: str) -> list[str]:
         """A session, its ancestors and the rows that continue it, oldest first."""
-        from hermes_state.portable import export_writer  # noqa: PLC0415 - see above
+        from hermes_state.portable import record  # noqa: PLC0415 - see above
 
-        return self.engine.read(lambda reader: export_writer.relatives(reader, session_id))
+        return self.engine.read(lambda reader: record.relatives(reader, session_id))
 
     def iter_export_file(
         self, session_ids: Sequence[str], *, is_redacted: bool = False
     ) -> Iterator[bytes]:
         """An export file with these sessions, in chunks; parents must come first."""
-        from hermes_state.portable.export_writer import export_chunks  # noqa: PLC0415
+        from hermes_state.portable.record import export_chunks  # noqa: PLC0415
         from hermes_state.portable.redaction import Redactor  # noqa: PLC0415 - see above
 
         refresh_index(self.engine)

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from hermes_core.errors import StoreError, UsageError
 from hermes_state.messages.rows import JSON_PREFIX, PORTABLE_JSON_PREFIX, shared_content
-from hermes_state.schema.layout import ADD_LAYOUT, REMOVE_LAYOUT, UNFINISHED_COPY
+from hermes_state.schema.own import ADD_LAYOUT, REMOVE_LAYOUT, UNFINISHED_COPY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,7 +135,7 @@ class StoreCopy:
         for table in self._tables:
             self._set_references(table)
             if table.identity:
-                self._writer.submit(lambda tx, table=table: _continue_numbers(tx, table))  # type: ignore[misc]
+                self._writer.submit(lambda tx, t=table: tx.continue_numbers(t.name, t.key[0]))  # type: ignore[misc]
         self._writer.submit(lambda tx: tx.update_planner())
         self._verify(counts, progress)
         files = copy_files()
@@ -367,8 +367,3 @@ def _with_none(row: Row, positions: list[int]) -> Row:
     if not positions:
         return row
     return tuple(None if at in positions else value for at, value in enumerate(row))
-
-
-def _continue_numbers(tx: Tx, table: CopiedTable) -> None:
-    """Let the numbers of new rows follow the copied ones."""
-    tx.continue_numbers(table.name, table.key[0])

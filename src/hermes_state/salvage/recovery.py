@@ -11,7 +11,7 @@ from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import StoreError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
-from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.portable.restore import refuse_if_open
 from hermes_state.salvage.pages import TABLE_LEAF, PageFile, Record
 from hermes_state.schema.base import BASE_TABLES

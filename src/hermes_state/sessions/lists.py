@@ -10,22 +10,22 @@ from hermes_state.engine.dialect import DIALECT, prefix_pattern, substring_patte
 from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lineage
-from hermes_state.sessions.extras import lacks_extras, with_extras
 from hermes_state.sessions.records import (
     COLUMNS,
     ListedSession,
     SessionRow,
+    lacks_extras,
     listed_columns,
     other_columns,
     to_session,
+    with_extras,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
     from hermes_state.engine.values import SqlValue
 
 MAX_UNINDEXED_ROWS: Final = 64
@@ -282,7 +282,13 @@ def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[ListedS
         )
         has_preview = {row.session.id for row in rows}
         rows += computed
-        rows.sort(key=_by_activity if session_filter.by_last_active else _by_start, reverse=True)
+        rows.sort(
+            key=lambda row: (
+                row.last_active if session_filter.by_last_active else row.session.started_at,
+                row.session.id,
+            ),
+            reverse=True,
+        )
         rows = [
             row if row.session.id in has_preview else _with_preview(reader, row)
             for row in rows[session_filter.offset : end]
@@ -294,14 +300,6 @@ def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[ListedS
         else _as_listed(reader, row, shows_conversations=shows_conversations)
         for row in with_listed_extras(reader, rows)
     ]
-
-
-def _by_activity(row: ListedSession) -> tuple[float, str]:
-    return row.last_active, row.session.id
-
-
-def _by_start(row: ListedSession) -> tuple[float, str]:
-    return row.session.started_at, row.session.id
 
 
 def with_listed_extras(reader: Reader, rows: list[ListedSession]) -> list[ListedSession]:

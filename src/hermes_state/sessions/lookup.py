@@ -40,7 +40,8 @@ def resolve(reader: Reader, text: str) -> str:
     """
     if text == "last":
         return _last(reader)
-    for sql in (SESSION_BY_ID, BY_TITLE, *([BY_NATIVE_ID] if _has_imports(reader) else [])):
+    has_imports = "hermes_imported_session" in reader.columns.tables
+    for sql in (SESSION_BY_ID, BY_TITLE, *([BY_NATIVE_ID] if has_imports else [])):
         session_id = reader.value(sql, (text,))
         if session_id is not None:
             return str(session_id)
@@ -57,10 +58,6 @@ def resolve(reader: Reader, text: str) -> str:
         if candidates:
             raise AmbiguousSessionError(_ambiguous(text, candidates))
     raise SessionNotFoundError(f"No session with ID or title '{text}'. See `hermes sessions list`.")
-
-
-def _has_imports(reader: Reader) -> bool:
-    return "hermes_imported_session" in reader.columns.tables
 
 
 def _is_trashed(reader: Reader, session_id: str) -> bool:

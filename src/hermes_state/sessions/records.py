@@ -4,93 +4,105 @@ Annotations are evaluated: typing would compile each of the many that are string
 a millisecond at every start.
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+import enum
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from hermes_state.engine.values import amount_sql, number_sql
 
 if TYPE_CHECKING:
-    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Columns, Reader
     from hermes_state.engine.values import SqlValue
 
 
-class SessionRow(NamedTuple):
-    """A session. Columns that the file lacks have their initial values.
+class Trait(enum.Enum):
+    """How a column of sessions is read; without one, as it is stored."""
 
-    `others` are the values of the file's further columns, in the order of `other_columns`.
+    COUNT = enum.auto()  # 0 for what is not a number
+    NUMBER = enum.auto()  # None for what is not a number
+    SHOWN = enum.auto()  # as text: another program may have stored a blob
+    EXTRA = enum.auto()  # older files lack it; its values are then in a table of ours
+
+
+COUNT, NUMBER, SHOWN, EXTRA = Trait
+Count = Annotated[int, COUNT]
+Number = Annotated[float | None, NUMBER]
+ShownText = Annotated[str | None, SHOWN]
+ExtraText = Annotated[str | None, EXTRA]
+ExtraShownText = Annotated[str | None, EXTRA, SHOWN]
+ExtraFlag = Annotated[int, NUMBER, EXTRA]
+
+
+class SessionRow(NamedTuple):
+    """A session: the table of its columns, in any order.
+
+    Columns that the file lacks have their initial values. `others` are the values of the file's
+    further columns, in the order of `other_columns`.
     """
 
-    id: str
-    source: str
-    user_id: str | None
-    model: str | None
+    id: Annotated[str, SHOWN]
+    source: Annotated[str, SHOWN]
+    user_id: ShownText
+    model: ShownText
     model_config: str | None
     parent_session_id: str | None
-    started_at: float
-    ended_at: float | None
-    end_reason: str | None
-    cwd: str | None
-    title: str | None
-    message_count: int
-    tool_call_count: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    reasoning_tokens: int
-    api_call_count: int
-    rewind_count: int
-    archived: int
+    started_at: Annotated[float, COUNT]
+    ended_at: Number
+    end_reason: ShownText
+    cwd: ShownText
+    title: ShownText
+    message_count: Count
+    tool_call_count: Count
+    input_tokens: Count
+    output_tokens: Count
+    cache_read_tokens: Count
+    cache_write_tokens: Count
+    reasoning_tokens: Count
+    api_call_count: Count
+    rewind_count: Count
+    archived: Annotated[int, NUMBER]
     billing_provider: str | None
     billing_base_url: str | None
     billing_mode: str | None
-    estimated_cost_usd: float | None
-    actual_cost_usd: float | None
+    estimated_cost_usd: Number
+    actual_cost_usd: Number
     cost_status: str | None
     cost_source: str | None
     pricing_version: str | None
     handoff_state: str | None
     handoff_platform: str | None
     handoff_error: str | None
-    pinned: int
-    hidden: int
-    title_source: str | None
-    last_read_at: float | None
-    session_key: str | None
-    chat_id: str | None
-    chat_type: str | None
-    thread_id: str | None
-    display_name: str | None
-    origin_json: str | None
-    profile_name: str | None
-    git_branch: str | None
-    git_repo_root: str | None
-    expiry_finalized: int
+    pinned: ExtraFlag
+    hidden: ExtraFlag
+    title_source: ExtraText
+    last_read_at: Annotated[float | None, NUMBER, EXTRA]
+    session_key: ExtraText
+    chat_id: ExtraText
+    chat_type: ExtraText
+    thread_id: ExtraText
+    display_name: ExtraShownText
+    origin_json: ExtraText
+    profile_name: ExtraText
+    git_branch: ExtraText
+    git_repo_root: ExtraShownText
+    expiry_finalized: ExtraFlag
     system_prompt: str | None  # None in lists
     others: "tuple[SqlValue, ...]"
 
 
 COLUMNS: Final = SessionRow._fields[:-1]
-_NUMBERS: Final = frozenset({"pinned", "hidden", "expiry_finalized"})
-_AMOUNTS: Final = frozenset(
-    {"ended_at", "archived", "estimated_cost_usd", "actual_cost_usd", "last_read_at", *_NUMBERS}
-)
-# Another program may have stored a blob.
-_SHOWN_TEXTS: Final = frozenset(
-    {
-        "id",
-        "source",
-        "user_id",
-        "model",
-        "end_reason",
-        "cwd",
-        "title",
-        "display_name",
-        "git_repo_root",
-    }
-)
-_COUNTS: Final = frozenset(COLUMNS[COLUMNS.index("message_count") : COLUMNS.index("archived")])
-# Columns that older files lack; their values are then in a table of ours.
-EXTRA_COLUMNS: Final = frozenset(COLUMNS[COLUMNS.index("pinned") : -1])
+
+
+def _with(trait: Trait) -> frozenset[str]:
+    traits = SessionRow.__annotations__
+    return frozenset(n for n in COLUMNS if trait in getattr(traits[n], "__metadata__", ()))
+
+
+_COUNTS: Final = _with(COUNT)
+_NUMBERS: Final = _with(NUMBER)
+_SHOWN_TEXTS: Final = _with(SHOWN)
+EXTRA_COLUMNS: Final = _with(EXTRA)
+# The extra columns that are never NULL.
+_FLAGS: Final = frozenset(n for n in COLUMNS if SessionRow.__annotations__[n] is ExtraFlag)
 
 
 class ListedSession(NamedTuple):
@@ -195,21 +207,68 @@ def _select(columns: "Columns", prompt: str) -> str:
 def _expression(columns: "Columns", name: str, prompt: str) -> str:
     if name == "system_prompt":
         return prompt
-    if name in _COUNTS or name == "started_at":
+    if name in _COUNTS:
         return amount_sql(f"s.{name}")
-    if name in _AMOUNTS and columns.session_has(name):
+    if name in _NUMBERS and columns.session_has(name):
         return number_sql(f"s.{name}")
     if columns.session_has(name):
         return f"CAST(s.{name} AS TEXT)" if name in _SHOWN_TEXTS else "s." + name
-    return "0" if name in _NUMBERS else "NULL"
+    return "0" if name in _FLAGS else "NULL"
 
 
 def parse_extra(name: str, value: "SqlValue") -> "SqlValue":
     """A value of the table of extra columns, which stores text."""
-    return int(value) if name in _NUMBERS and value is not None else value
+    return int(value) if name in _FLAGS and value is not None else value
 
 
 def to_session(values: "tuple[SqlValue, ...]", other_count: int) -> SessionRow:
     """A session from the columns of `all_columns` or `listed_columns`; further ones are ignored."""
     known = len(COLUMNS)
     return SessionRow._make((*values[:known], values[known : known + other_count]))
+
+
+# Names with a dot hold import data for the next export, not columns of a session.
+SELECT_EXTRAS = """
+    SELECT name, value FROM hermes_session_extra WHERE session_id = ? AND instr(name, '.') = 0
+"""
+SELECT_ALL_EXTRAS = (
+    "SELECT session_id, name, value FROM hermes_session_extra WHERE instr(name, '.') = 0"
+)
+
+
+def lacks_extras(reader: "Reader") -> bool:
+    """Whether values of sessions are in a table of ours, because the file lacks their columns."""
+    columns = reader.columns
+    return columns.has_own_tables and not EXTRA_COLUMNS.issubset(columns.sessions)
+
+
+def with_extras(reader: "Reader", sessions: list[SessionRow]) -> list[SessionRow]:
+    """The sessions with the values of columns that the file lacks."""
+    if not lacks_extras(reader):
+        return sessions
+    extras = _extras(reader, sessions)
+    if not extras:
+        return sessions
+    return [
+        SessionRow._make((session._asdict() | extras[session.id]).values())
+        if session.id in extras
+        else session
+        for session in sessions
+    ]
+
+
+def _extras(reader: "Reader", sessions: list[SessionRow]) -> "dict[str, dict[str, SqlValue]]":
+    if len(sessions) > 100:
+        triples = reader.rows(SELECT_ALL_EXTRAS)
+    else:
+        triples = [
+            (session.id, name, value)
+            for session in sessions
+            for name, value in reader.rows(SELECT_EXTRAS, (session.id,))
+        ]
+    missing = EXTRA_COLUMNS.difference(reader.columns.sessions)
+    extras: dict[str, dict[str, SqlValue]] = {}
+    for session_id, name, value in triples:
+        if name in missing:
+            extras.setdefault(session_id, {})[name] = parse_extra(name, value)
+    return extras

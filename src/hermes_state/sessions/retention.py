@@ -6,17 +6,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.repository import Repository
-from hermes_state.sessions.extras import with_extras
-from hermes_state.sessions.records import listed_columns, other_columns, to_session
+from hermes_state.sessions.records import listed_columns, other_columns, to_session, with_extras
 from hermes_state.sessions.rows import end
 from hermes_state.sessions.trash import DAY_SECONDS
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
-    from hermes_state.repository import StoreContext
+    from hermes_state.repository import MetaRepository, StoreContext
     from hermes_state.sessions.records import SessionRow
     from hermes_state.sessions.trash import TrashRepository
-    from hermes_state.upkeep.meta import MetaRepository
 
 FROM_CANDIDATES: Final = """
     FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id

@@ -12,7 +12,6 @@ from hermes_state.ledger.repository import COUNTED_COLUMNS, record_change
 from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
-from hermes_state.sessions.extras import with_extras
 from hermes_state.sessions.lifecycle import AnnouncedBoundary, LifecycleChange, SessionState
 from hermes_state.sessions.records import (
     EXTRA_COLUMNS,
@@ -20,6 +19,7 @@ from hermes_state.sessions.records import (
     all_columns,
     other_columns,
     to_session,
+    with_extras,
 )
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
-    from hermes_state.engine.columns import Columns
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
     from hermes_state.engine.values import SqlValue
 
 UPSERT_EXTRA = """
@@ -79,7 +78,9 @@ def create(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> bool:
         sql = f"INSERT INTO sessions ({names}) VALUES ({placeholders})"  # noqa: S608 - known columns
         tx.execute(sql, (session_id, *columns.values()))
     else:
-        _fill_missing(tx, session_id, columns)
+        for name in columns.keys() - {"started_at", "source"}:
+            sql = f"UPDATE sessions SET {name} = coalesce({name}, ?) WHERE id = ?"  # noqa: S608 - known
+            tx.execute(sql, (columns[name], session_id))
     for name in facts.keys() - columns.keys():
         if name in EXTRA_COLUMNS:
             set_fact(tx, session_id, name, facts[name])
@@ -88,12 +89,6 @@ def create(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> bool:
         index.reindex(tx, session_id)
         index.update_family_positions(tx, session_id)
     return is_new
-
-
-def _fill_missing(tx: Tx, session_id: str, columns: Mapping[str, SqlValue]) -> None:
-    for name in columns.keys() - {"started_at", "source"}:
-        sql = f"UPDATE sessions SET {name} = coalesce({name}, ?) WHERE id = ?"  # noqa: S608 - known
-        tx.execute(sql, (columns[name], session_id))
 
 
 def prompt_columns(tx: Tx, prompt: str) -> dict[str, SqlValue]:

@@ -20,9 +20,8 @@ from hermes_state.repository import Repository
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Columns, Reader, Tx
     from hermes_state.sessions.records import ListedSession
 
 LAST_ACTIVE: Final = "last_active"
@@ -217,9 +216,5 @@ class SortRepository(Repository):
         items = [(number, session_id) for session_id, number in counts.items()]
         for start in range(0, len(items), SLICE_ROWS):
             part = items[start : start + SLICE_ROWS]
-            self.engine.write(lambda tx, part=part: _set_tool_errors(tx, part))  # type: ignore[misc]
-
-
-def _set_tool_errors(tx: Tx, items: Sequence[tuple[int, str]]) -> None:
-    for number, session_id in items:
-        tx.execute(SET_TOOL_ERRORS, (number, session_id, number))
+            rows = [(number, session_id, number) for number, session_id in part]
+            self.engine.write(lambda tx, rows=rows: tx.many(SET_TOOL_ERRORS, rows))  # type: ignore[misc]

@@ -8,7 +8,7 @@ from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
-    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Columns
 
 STARTED_AT = amount_sql("s.started_at")
 COSTS = f"{number_sql('s.actual_cost_usd')}, {number_sql('s.estimated_cost_usd')}"

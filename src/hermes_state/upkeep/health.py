@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
 
-    Check = tuple[str, Callable[[Engine], "HealthFinding"]]
+    Check = tuple[str, Callable[[Engine], "Result"]]
 
 Status = Literal["ok", "warning", "failed", "skipped"]
 
@@ -53,8 +53,16 @@ UNDELIVERED: Final = """
 """
 
 
-class HealthFinding(NamedTuple):
+class Result(NamedTuple):
     """The result of a check."""
+
+    status: Status
+    detail: str
+    advice: str = ""
+
+
+class HealthFinding(NamedTuple):
+    """A check and its result."""
 
     name: str
     status: Status
@@ -86,7 +94,11 @@ def sqlite_copies() -> list[str]:
 def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
     """Run all checks on the store at *path*; nothing is changed."""
     is_file = not store_url(path)
-    findings = [_sqlite_version(), _copies(), _file_system(path)]
+    findings = [
+        HealthFinding("SQLite", *_sqlite_version()),
+        HealthFinding("SQLite copies", *_copies()),
+        HealthFinding("file system", *_file_system(path)),
+    ]
     if is_file and not path.exists():
         return [*findings, HealthFinding("store", "skipped", f"no history at {path} yet")]
     try:
@@ -104,150 +116,134 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
     return findings
 
 
-def _run_check(
-    name: str, check: Callable[[Engine], HealthFinding], engine: Engine
-) -> HealthFinding:
+def _run_check(name: str, check: Callable[[Engine], Result], engine: Engine) -> HealthFinding:
     try:
-        return check(engine)
+        return HealthFinding(name, *check(engine))
     except HermesError as error:
         return HealthFinding(name, "failed", str(error), "restore a backup")
 
 
-def _sqlite_version() -> HealthFinding:
+def _sqlite_version() -> Result:
     version = sqlite3.sqlite_version
     if driver.is_safe_version(sqlite3.sqlite_version_info):
-        return HealthFinding("SQLite", "ok", f"version {version}")
-    return HealthFinding("SQLite", "failed", f"version {version} can corrupt files", "reinstall")
+        return Result("ok", f"version {version}")
+    return Result("failed", f"version {version} can corrupt files", "reinstall")
 
 
-def _copies() -> HealthFinding:
+def _copies() -> Result:
     copies = sqlite_copies()
     if not copies:
-        return HealthFinding("SQLite copies", "skipped", "unknown on this system")
+        return Result("skipped", "unknown on this system")
     if len(copies) == 1:
-        return HealthFinding("SQLite copies", "ok", "one in this process")
-    return HealthFinding(
-        "SQLite copies",
+        return Result("ok", "one in this process")
+    return Result(
         "warning",
         f"{len(copies)} in this process: {', '.join(copies)}",
         "a plugin loads its own SQLite; it must not open the session store with it",
     )
 
 
-def _file_system(path: Path) -> HealthFinding:
+def _file_system(path: Path) -> Result:
     folder = path.parent
     while not folder.exists():
         folder = folder.parent
     kind = filesystem.file_system_of(folder)
     if kind in filesystem.UNSAFE_FILE_SYSTEMS:
-        return HealthFinding(
-            "file system", "failed", f"{kind} has unreliable locks", "move to a local disk"
-        )
-    return HealthFinding("file system", "ok", kind)
+        return Result("failed", f"{kind} has unreliable locks", "move to a local disk")
+    return Result("ok", kind)
 
 
-def _skipped(_engine: Engine) -> HealthFinding:
-    return HealthFinding("integrity", "skipped", "not requested")
-
-
-def _store(engine: Engine) -> HealthFinding:
+def _store(engine: Engine) -> Result:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
     text = f"{engine.path}: {human_format.plural(count, 'session')}, schema {version}"
     missing = engine.columns.missing_names()
     if not missing:
-        return HealthFinding("store", "ok", text)
-    return HealthFinding(
-        "store",
+        return Result("ok", text)
+    return Result(
         "warning",
         f"{text}; can only be read, missing columns: {', '.join(missing)}",
         "start a current hermes-agent once, or use `hermes sessions export` and `import`",
     )
 
 
-def _journal_mode(engine: Engine) -> HealthFinding:
+def _journal_mode(engine: Engine) -> Result:
     mode = engine.read(lambda reader: reader.value("PRAGMA journal_mode"))
     if mode == "wal":
-        return HealthFinding("journal mode", "ok", "write-ahead log")
+        return Result("ok", "write-ahead log")
     if engine.read(lambda reader: migrator.keeps_journal_mode(reader.connection)):
         text = f"{mode}, as the program that created the file chose"
-        return HealthFinding("journal mode", "ok", text)
-    return HealthFinding(
-        "journal mode",
+        return Result("ok", text)
+    return Result(
         "warning",
         f"{mode} instead of a write-ahead log",
         "close other programs that have the file open, then start Hermes once",
     )
 
 
-def _integrity(engine: Engine) -> HealthFinding:
+def _integrity(engine: Engine) -> Result:
     rows = engine.read(lambda reader: reader.rows("PRAGMA quick_check(5)"))
     if rows == [("ok",)]:
-        return HealthFinding("integrity", "ok", "OK")
+        return Result("ok", "OK")
     text = "; ".join(str(row[0]) for row in rows)
     if all("FTS5 table" in str(row[0]) for row in rows):
-        return HealthFinding(
-            "integrity",
+        return Result(
             "warning",
             f"another program's search index is damaged ({text}); all messages are intact",
             "no action needed: Hermes does not use that index",
         )
-    return HealthFinding("integrity", "failed", text, "restore a backup")
+    return Result("failed", text, "restore a backup")
 
 
-def _session_index(engine: Engine) -> HealthFinding:
+def _session_index(engine: Engine) -> Result:
     if not engine.columns.has_own_tables:
-        return HealthFinding(
-            "session index", "skipped", "this file has not been opened for writing yet"
-        )
+        return Result("skipped", "this file has not been opened for writing yet")
     total, indexed = engine.read(index.counts)
     if total != indexed:
         text = f"{indexed} of {total} sessions are indexed"
-        return HealthFinding("session index", "warning", text,
-                       "it is built while Hermes runs; no action needed")  # fmt: skip
+        return Result("warning", text, "it is built while Hermes runs; no action needed")
     stale = engine.read(lambda reader: [*stale_index_rows(reader), *miscounted(reader)])
     if not stale:
-        return HealthFinding(
-            "session index", "ok", f"matches the rows of {human_format.plural(total, 'session')}"
-        )
+        return Result("ok", f"matches the rows of {human_format.plural(total, 'session')}")
     names = ", ".join(stale[:5])
-    return HealthFinding("session index", "warning", f"is outdated for {names}",
-                   "run `hermes doctor --fix`")  # fmt: skip
+    return Result("warning", f"is outdated for {names}", "run `hermes doctor --fix`")
 
 
-def _open_sessions(engine: Engine) -> HealthFinding:
+def _open_sessions(engine: Engine) -> Result:
     if not engine.columns.has_own_tables:
-        return HealthFinding("open sessions", "skipped", "owners are unknown for this file")
+        return Result("skipped", "owners are unknown for this file")
     count = len(engine.read(process_identity.open_without_participant))
     if not count:
-        return HealthFinding("open sessions", "ok", "all have a running process")
+        return Result("ok", "all have a running process")
     verb = "has" if count == 1 else "have"
-    return HealthFinding(
-        "open sessions",
+    return Result(
         "warning",
         f"{human_format.plural(count, 'open session')} {verb} no running process",
         "left by another program or released for later; resuming one is safe",
     )
 
 
-def _events(engine: Engine) -> HealthFinding:
+def _events(engine: Engine) -> Result:
     if not engine.columns.has_own_tables:
-        return HealthFinding("boundary events", "skipped", "this file has none")
+        return Result("skipped", "this file has none")
     waiting, dead = engine.read(lambda reader: reader.row(UNDELIVERED)) or (0, 0)
     if dead:
-        return HealthFinding("boundary events", "warning", f"{dead} could not be delivered")
-    return HealthFinding("boundary events", "ok", f"{waiting or 0} waiting")
+        return Result("warning", f"{dead} could not be delivered")
+    return Result("ok", f"{waiting or 0} waiting")
 
 
-def _spool(engine: Engine) -> HealthFinding:
+def _spool(engine: Engine) -> Result:
     waiting = sorted((engine.path.parent / "spool").glob(f"{engine.path.name}-*.jsonl"))
     if not waiting:
-        return HealthFinding("journal", "ok", "empty")
-    return HealthFinding("journal", "warning", f"{len(waiting)} files are waiting to be stored",
-                   "start Hermes once to store them")  # fmt: skip
+        return Result("ok", "empty")
+    return Result(
+        "warning",
+        f"{len(waiting)} files are waiting to be stored",
+        "start Hermes once to store them",
+    )
 
 
-def _routes(engine: Engine) -> HealthFinding:
+def _routes(engine: Engine) -> Result:
     session_ids: list[str] = []
     if "gateway_routing" in engine.columns.tables:
         rows = engine.read(lambda reader: reader.rows("SELECT entry_json FROM gateway_routing"))
@@ -256,14 +252,13 @@ def _routes(engine: Engine) -> HealthFinding:
         rows = engine.read(lambda reader: reader.rows("SELECT session_id FROM hermes_route"))
         session_ids += [str(session_id) for (session_id,) in rows]
     if not session_ids:
-        return HealthFinding("routes", "skipped", "this file has none")
+        return Result("skipped", "this file has none")
     sql = "SELECT 1 FROM sessions WHERE id = ?"
     lost = [i for i in session_ids if not engine.read(lambda r, i=i: r.value(sql, (i,)))]  # type: ignore[misc]
     if not lost:
-        return HealthFinding("routes", "ok", f"{len(session_ids)} point to a session")
+        return Result("ok", f"{len(session_ids)} point to a session")
     text = f"{len(lost)} point to no session: {', '.join(lost[:5])}"
-    return HealthFinding("routes", "warning", text,
-                   "the next message there starts a new conversation")  # fmt: skip
+    return Result("warning", text, "the next message there starts a new conversation")
 
 
 def _entry(text: str) -> dict[str, object]:
@@ -271,44 +266,44 @@ def _entry(text: str) -> dict[str, object]:
     return entry if isinstance(entry, dict) else {}
 
 
-def _search(engine: Engine) -> HealthFinding:
+def _search(engine: Engine) -> Result:
     if not engine.search.path.exists():
-        return HealthFinding("search index", "skipped", "not built yet")
+        return Result("skipped", "not built yet")
     from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
 
     watermark = engine.search.use(index_builder.read_watermark)
     if watermark is None:
-        return HealthFinding("search index", "warning", "unavailable; searches read all messages")
+        return Result("warning", "unavailable; searches read all messages")
     newest = engine.read(index_builder.newest_id)
-    return HealthFinding("search index", "ok", f"covers messages up to {watermark} of {newest}")
+    return Result("ok", f"covers messages up to {watermark} of {newest}")
 
 
-def _foreign_search(engine: Engine) -> HealthFinding:
+def _foreign_search(engine: Engine) -> Result:
     kept = foreign_search.kept_entries_path(engine.path)
     if not kept.exists():
-        return HealthFinding("other program's search", "ok", "no damage was found")
-    return HealthFinding(
-        "other program's search",
+        return Result("ok", "no damage was found")
+    return Result(
         "warning",
         f"damaged entries of its index were moved to {kept}; all messages are intact",
         "hermes-agent builds its index again; delete the file when you do not need it",
     )
 
 
-def _database(engine: Engine) -> HealthFinding:
+def _database(engine: Engine) -> Result:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SHOW server_version"))
     sessions = human_format.plural(count, "session")
-    return HealthFinding("store", "ok", f"{engine.place}: {sessions}, PostgreSQL {version}")
+    return Result("ok", f"{engine.place}: {sessions}, PostgreSQL {version}")
 
 
-def _pending_search(engine: Engine) -> HealthFinding:
+def _pending_search(engine: Engine) -> Result:
     sql = "SELECT count(*) FROM hermes_search_pending"
     pending = engine.read(lambda reader: reader.value(sql))
     text = f"{pending} messages are not indexed yet; searches read them"
-    return HealthFinding("search index", "ok", text if pending else "complete")
+    return Result("ok", text if pending else "complete")
 
 
+NOT_REQUESTED: Final = Result("skipped", "not requested")
 DATABASE_CHECKS: Final[tuple[Check, ...]] = (
     ("store", _database),
     ("search index", _pending_search),
@@ -326,7 +321,10 @@ def _file_checks(*, is_thorough: bool) -> tuple[Check, ...]:
     return (
         ("store", _store),
         ("journal mode", _journal_mode),
-        ("integrity", _integrity if is_thorough else _skipped),
+        (
+            "integrity",
+            _integrity if is_thorough else lambda _engine: NOT_REQUESTED,
+        ),
         ("search index", _search),
         ("other program's search", _foreign_search),
     )

@@ -13,7 +13,7 @@ from reporting import Report
 
 from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_core.errors import HermesError
-from hermes_state.ledger.factory import open_ledger
+from hermes_state.ledger.file import open_ledger
 from hermes_state.ledger.history import open_history
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.upkeep.statistics import StatisticsDict, StoreStatistics
+    from hermes_state.upkeep.statistics import StoreStatistics
 
 EXAMPLES = """\
 examples:
@@ -26,7 +26,7 @@ examples:
 
 ID is a session ID, a title, a prefix of either, or `last`.
 """
-NO_STATS: StatisticsDict = {
+NO_STATS: dict[str, object] = {
     "sessions": 0, "messages": 0, "tool_calls": 0, "by_source": {}, "open_sessions": 0,
     "trashed": 0, "first_started_at": None, "last_active": None, "database_bytes": 0,
     "wal_bytes": 0, "input_tokens": 0, "output_tokens": 0, "estimated_cost_usd": 0.0,

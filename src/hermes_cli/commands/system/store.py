@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Open the database, measure its latency, and say where it is."""
-    from hermes_state.engine.database_factory import is_url, open_database  # noqa: PLC0415 - for this command
+    from hermes_state.engine.engine import is_url, open_database  # noqa: PLC0415 - for this command
 
     target = arguments.url
     if is_url(target or history_place()):
@@ -113,7 +113,7 @@ def install_driver(out: CommandOutput) -> None:
 def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Copy the history; the setting store.url is not changed."""
     from hermes_core.clock import SystemClock  # noqa: PLC0415 - for this command
-    from hermes_state.engine.database_factory import is_url, open_database  # noqa: PLC0415 - as above
+    from hermes_state.engine.engine import is_url, open_database  # noqa: PLC0415 - as above
     from hermes_state.files import unpack, upload_files  # noqa: PLC0415 - as above
     from hermes_state.portable.store_copy import StoreCopy  # noqa: PLC0415 - as above
 

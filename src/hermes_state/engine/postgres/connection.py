@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from hermes_core.backoff import Backoff
 from hermes_core.errors import ConfigError
+from hermes_core.isolate import attempt
 from hermes_state.engine.postgres import dialect
-from hermes_state.engine.postgres.errors import translate, translated
+from hermes_state.engine.postgres.errors import PostgresError, translate, translated
 from hermes_state.messages.rows import JSON_PREFIX, PORTABLE_JSON_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from hermes_state.engine.database import Row
 
@@ -149,3 +155,88 @@ class PostgresConnection:
     def close(self) -> None:
         """Close the connection."""
         self.raw.close()
+
+
+MAX_IDLE_CONNECTIONS: Final = 8
+
+
+class ConnectionPool:
+    """Opens a connection when none is idle."""
+
+    def __init__(self, connect: Callable[[], PostgresConnection]) -> None:
+        self._connect = connect
+        self._idle: deque[PostgresConnection] = deque()
+        self._is_closed = False
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[PostgresConnection]:
+        """Borrow a connection; one that is broken or in a transaction is closed afterwards."""
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            is_kept = connection.is_usable and len(self._idle) < MAX_IDLE_CONNECTIONS
+            if is_kept and not self._is_closed:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _take(self) -> PostgresConnection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def discard_idle(self) -> None:
+        """Close idle connections, for example after the server was restarted."""
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another thread may take the last one
+                self._idle.pop().close()
+
+    def close(self) -> None:
+        """Close idle connections; those in use are closed when they are returned."""
+        self._is_closed = True
+        self.discard_idle()
+
+
+log = logging.getLogger(__name__)
+
+RECONNECT_BACKOFF: Final = Backoff(0.5, 30.0)
+CHECK_SECONDS: Final = 0.5  # how soon the thread notices that it has to stop
+NOTIFY: Final = "SELECT pg_notify(current_schema() || '.hermes', ?)"
+# The name of a channel cannot be a parameter.
+LISTEN: Final = "SELECT 'LISTEN ' || quote_ident(current_schema() || '.hermes')"
+
+
+class Listener:
+    """A thread that passes the topic of each notification to *on_wake*."""
+
+    def __init__(self, url: str, on_wake: Callable[[str], object]) -> None:
+        self._url = url
+        self._on_wake = on_wake
+        self._is_stopping = threading.Event()
+        threading.Thread(target=self._run, name="hermes-listener", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop soon."""
+        self._is_stopping.set()
+
+    def _run(self) -> None:
+        attempts = 0
+        while not self._is_stopping.is_set():
+            try:
+                with open_connection(self._url, "hermes (notifications)") as connection:
+                    self._listen(connection)
+                attempts = 0
+            except (psycopg.Error, PostgresError) as error:
+                attempts += 1
+                log.debug("database notifications lost: %s", error)
+                self._is_stopping.wait(RECONNECT_BACKOFF.delay(attempts))
+
+    def _listen(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        row = connection.execute(LISTEN).fetchone()
+        connection.execute(str(row[0] if row else "").encode())
+        while not self._is_stopping.is_set():
+            for notification in connection.notifies(timeout=CHECK_SECONDS):
+                topic = notification.payload
+                attempt("wake after a notification", lambda: self._on_wake(topic))  # noqa: B023

@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 from zlib import crc32
 
 import psycopg
@@ -19,13 +19,15 @@ from hermes_core.clock import SystemClock
 from hermes_core.errors import ConfigError, StoreError, StoreUnavailableError
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.postgres import errors, schema
-from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
+from hermes_state.engine.postgres.connection import (
+    ConnectionPool,
+    Listener,
+    PostgresConnection,
+    open_connection,
+)
 from hermes_state.engine.postgres.errors import PostgresError
-from hermes_state.engine.postgres.listener import Listener
-from hermes_state.engine.postgres.pool import ConnectionPool
-from hermes_state.engine.postgres.transaction import PostgresReader
-from hermes_state.engine.postgres.writer import PostgresWriter
-from hermes_state.engine.snapshot import HistorySnapshot
+from hermes_state.engine.postgres.writer import PostgresReader, PostgresWriter
+from hermes_state.engine.transaction import HistorySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.clock import Clock
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseReader
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Columns, Reader
     from hermes_state.store_settings import StoreSettings
 
 
@@ -310,23 +311,10 @@ class PostgresDatabase:
 
 def describe(url: str) -> str:
     """Host, port and database of a URL, without the password."""
-    parts = _parts(url)
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise ConfigError(f"store.url cannot be used: {error}") from error
     host = parts.get("host") or parts.get("service") or "localhost"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
-
-
-class ConnectionParts(TypedDict, total=False):
-    """The parts of a connection string that are shown."""
-
-    host: str
-    service: str
-    port: str | int
-    dbname: str
-
-
-def _parts(url: str) -> ConnectionParts:
-    try:
-        return cast("ConnectionParts", conninfo_to_dict(url))
-    except psycopg.Error as error:
-        raise ConfigError(f"store.url cannot be used: {error}") from error

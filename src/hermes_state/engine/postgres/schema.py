@@ -6,12 +6,13 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import SchemaTooNewError, StoreUnavailableError
-from hermes_state.engine.columns import Columns
 from hermes_state.engine.postgres import dialect
 from hermes_state.engine.postgres.errors import translated
+from hermes_state.engine.transaction import Columns
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
-from hermes_state.schema.layout import (
+from hermes_state.schema.migrations import MIGRATIONS, Migration
+from hermes_state.schema.own import (
     ADD_LAYOUT,
     RAISE_LAYOUT,
     READ_LAYOUT,
@@ -19,7 +20,6 @@ from hermes_state.schema.layout import (
     UNFINISHED_COPY,
     refuse_unfinished_copy,
 )
-from hermes_state.schema.migrations import MIGRATIONS, Migration
 
 if TYPE_CHECKING:
     from hermes_state.engine.postgres.connection import PostgresConnection

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hermes_core import paths
 from hermes_core.errors import StoreUnavailableError
 from hermes_state.engine.database import DriverError
-from hermes_state.engine.snapshot import HistorySnapshot
 from hermes_state.engine.sqlite import driver, errors, filesystem, foreign_search, migrator
-from hermes_state.engine.sqlite.columns import read_columns
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.file_guard import GUARD
-from hermes_state.engine.sqlite.reader_pool import ReaderPool, read_only_uri
-from hermes_state.engine.sqlite.transaction import SqliteTx
+from hermes_state.engine.sqlite.migrator import read_columns
+from hermes_state.engine.sqlite.transaction import ReaderPool, SqliteTx, read_only_uri
 from hermes_state.engine.sqlite.writer import SqliteWriter
+from hermes_state.engine.transaction import HistorySnapshot
 from hermes_state.schema.base import OLDEST_WRITABLE
 
 if TYPE_CHECKING:
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
     from hermes_core.errors import StoreError
-    from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseReader
-    from hermes_state.engine.transaction import Reader
+    from hermes_state.engine.transaction import Columns, Reader
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")

@@ -30,7 +30,6 @@ from hermes_state.engine import database as engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import TracebackType
 
     FileName = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Columns = tuple[tuple[str, str | None], ...]
@@ -426,13 +425,8 @@ class Connection(apsw.Connection):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> Literal[False]:
-        if kind is None:
+    def __exit__(self, *exception: object) -> Literal[False]:
+        if exception == (None, None, None):
             self.commit()
         else:
             self.rollback()

@@ -5,6 +5,7 @@ They are distinguished by SQLite's result code: the text may be that of another 
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import (
@@ -13,12 +14,15 @@ from hermes_core.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.filesystem import disk_full_text, is_full
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+BUSY_SECONDS: Final = 10.0
 PRIMARY_CODE_MASK: Final = 0xFF  # an extended code holds the primary one in its lowest byte
 LOCK_CODES: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 DISK_CODES: Final = frozenset(
@@ -29,6 +33,16 @@ DISK_CODES: Final = frozenset(
         sqlite3.SQLITE_READONLY,
     }
 )
+
+
+@contextlib.contextmanager
+def open_file(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a file that no engine has open; SQLite's errors become store errors."""
+    try:
+        with contextlib.closing(driver.connect(str(path), BUSY_SECONDS)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise to_store_error(error, path) from error
 
 
 def to_store_error(error: Exception, path: Path) -> StoreError:

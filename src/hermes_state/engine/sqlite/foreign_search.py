@@ -75,7 +75,9 @@ def _move(path: Path, entries: str, busy_seconds: float) -> int:
     """Write the entries to a file, then delete them; their number."""
     with contextlib.closing(driver.connect(str(path), busy_seconds)) as connection:
         connection.execute("PRAGMA writable_schema = ON")  # schema errors do not end statements
-        _load_schema(connection)
+        # The first statement may report the damage; the next ones use what could be read.
+        with contextlib.suppress(sqlite3.DatabaseError):
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         connection.execute("BEGIN IMMEDIATE")
         rows: list[tuple[int, Any]] = connection.execute(entries).fetchall()
         if rows:
@@ -87,12 +89,6 @@ def _move(path: Path, entries: str, busy_seconds: float) -> int:
         connection.execute(f"PRAGMA schema_version = {version + 1}")  # others read it again
         connection.execute("COMMIT")
     return len(rows)
-
-
-def _load_schema(connection: sqlite3.Connection) -> None:
-    """The first statement may report the damage; the next ones use what could be read."""
-    with contextlib.suppress(sqlite3.DatabaseError):
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
 def _opens(path: Path, busy_seconds: float) -> bool:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.errors import SchemaTooNewError
 from hermes_state.engine.dialect import sqlite_table
 from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.engine.transaction import Columns
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
-from hermes_state.schema.layout import (
+from hermes_state.schema.migrations import MIGRATIONS, Migration
+from hermes_state.schema.own import (
     ADD_LAYOUT,
+    LAYOUT_TABLE,
     RAISE_LAYOUT,
     READ_LAYOUT,
     RECORD_MIGRATION,
     UNFINISHED_COPY,
     refuse_unfinished_copy,
 )
-from hermes_state.schema.migrations import MIGRATIONS, Migration
-from hermes_state.schema.own import LAYOUT_TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +65,9 @@ def migrate(
             _create_base_tables(connection)
         elif "hermes_layout" not in tables:
             _note_journal_mode(connection)
-        applied = _applied(connection) if tables >= own.table_names(migrations) else set()
+        has_all = tables >= own.table_names(migrations)
+        rows = connection.execute("SELECT number FROM hermes_migration") if has_all else ()
+        applied = {number for (number,) in rows}
         for migration in migrations:
             if migration.number not in applied:
                 _apply(connection, migration, now)
@@ -140,10 +143,6 @@ def _note_journal_mode(connection: sqlite3.Connection) -> None:
         connection.execute(ADD_LAYOUT, (KEPT_JOURNAL, mode))
 
 
-def _applied(connection: sqlite3.Connection) -> set[int]:
-    return {number for (number,) in connection.execute("SELECT number FROM hermes_migration")}
-
-
 def _apply(connection: sqlite3.Connection, migration: Migration, now: float) -> None:
     for template in migration.statements:
         connection.execute(sqlite_table(template))
@@ -160,3 +159,31 @@ def _describe(connection: sqlite3.Connection, migrations: Migrations) -> None:
     connection.execute(ADD_LAYOUT, ("indexed_through", str(newest)))
     # Identifies the history in derived files.
     connection.execute(ADD_LAYOUT, ("history", os.urandom(8).hex()))
+
+
+def add_missing_columns(connection: sqlite3.Connection, columns: Columns) -> None:
+    """Give a reading connection the columns that an old file lacks, with default values."""
+    for table, defaults in columns.missing().items():
+        added = ", ".join(f"{value} AS {name}" for name, value in defaults.items())
+        connection.execute(
+            f"CREATE TEMP VIEW {table} AS SELECT t.*, {added} FROM main.{table} t"  # noqa: S608
+        )
+
+
+def read_columns(connection: sqlite3.Connection) -> Columns:
+    """Read the tables and columns of the file."""
+    tables = frozenset(
+        row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    )
+    sessions = _column_names(connection, "sessions")
+    return Columns(
+        sessions=sessions,
+        messages=_column_names(connection, "messages"),
+        tables=tables,
+        stamps_activity="last_activity_at" in sessions,
+    )
+
+
+def _column_names(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return tuple(row[0] for row in rows)

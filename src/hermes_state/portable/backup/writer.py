@@ -13,24 +13,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
+import struct
 import time
+import zipfile
+import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from hermes_core import home_files, paths
-from hermes_core.atomic_files import write_atomically
-from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
+from hermes_core.atomic_files import sync_folder, write_atomically
+from hermes_core.errors import PortableFileError, StoreError, StoreUnavailableError, UsageError
 from hermes_core.home_files import FileCategory
-from hermes_state.engine.database_factory import open_database
+from hermes_core.paths import FILE_MODE, FOLDER_MODE, private_folder
+from hermes_state.engine.engine import open_database
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
-from hermes_state.engine.sqlite.errors import is_disk_full, to_store_error
+from hermes_state.engine.sqlite.errors import is_disk_full, open_file, to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.sqlite.filesystem import disk_full_text
-from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.files import (
     DELETE_FILE,
     DELETE_RECORDS,
@@ -41,13 +46,18 @@ from hermes_state.files import (
     path_in_home,
 )
 from hermes_state.portable.backup.archive_format import (
+    CHUNK_BYTES,
+    EXECUTABLE_BIT,
+    MANIFEST_NAME,
     MEDIA_PREFIX,
     SECRETS_NAME,
     STORE_NAME,
     BackupManifest,
     belongs_in_backup,
+    open_archive,
+    private_file,
+    read_manifest,
 )
-from hermes_state.portable.backup.archive_writer import ArchiveWriter
 from hermes_state.portable.backup.work_folder import work_folder
 from hermes_state.portable.store_copy import StoreCopy
 
@@ -56,6 +66,172 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.engine import Engine
 
+
+try:  # several times faster; there are processors without a wheel
+    from isal import isal_zlib as deflate
+except ImportError:
+    import zlib as deflate  # type: ignore[no-redef]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state.portable.backup.archive_format import FileFacts
+
+COMPRESSION_LEVEL: Final = 1
+DEFLATE_ERROR: Final[type[Exception]] = deflate.error  # type: ignore[assignment]
+PART_BYTES: Final = 16 << 20
+RAW_DEFLATE: Final = -zlib.MAX_WBITS
+LAST_BLOCK: Final = b"\x03\x00"  # an empty block with the mark of the last one
+PART_HEADER: Final = struct.Struct("<I")  # the CRC-32 of the compressed data
+LOCAL_HEADER: Final = struct.Struct("<26xHH")  # ends with the lengths of name and extra field
+
+
+class ArchiveWriter:
+    """Writes one archive; `step` is called with the bytes done so far and may raise."""
+
+    def __init__(self, work: Path, step: Callable[[int], object]) -> None:
+        self._work = work
+        self._parts = private_folder(work / "parts")
+        self._step = step
+        self._done_bytes = 0
+        self.reused_bytes = 0
+
+    def write(self, path: Path, files: dict[str, Path], manifest: BackupManifest) -> None:
+        """Write the files and the manifest to *path*, which appears only when it is complete."""
+        temporary = self._work / "archive"
+        temporary.unlink(missing_ok=True)
+        with private_file(temporary) as raw:
+            with zipfile.ZipFile(raw, "w") as archive:
+                for name, source in files.items():
+                    manifest.files[name] = self._add(archive, raw, name, source)
+                info = zipfile.ZipInfo(MANIFEST_NAME)
+                info.external_attr = FILE_MODE << 16
+                archive.writestr(info, manifest.to_json())
+            raw.flush()
+            os.fsync(raw.fileno())
+        self._check(temporary)
+        _publish(temporary, path)
+        sync_folder(path.parent)
+
+    def _add(self, archive: zipfile.ZipFile, raw: IO[bytes], name: str, source: Path) -> FileFacts:
+        """Append a compressed file; returns its facts for the manifest.
+
+        `zipfile` cannot append compressed data, so the data is written here, and `zipfile`
+        writes the headers.
+        """
+        info = zipfile.ZipInfo.from_file(source, name)
+        info.compress_type = zipfile.ZIP_DEFLATED
+        is_executable = info.external_attr >> 16 & EXECUTABLE_BIT
+        info.external_attr = (FOLDER_MODE if is_executable else FILE_MODE) << 16
+        info.header_offset = raw.tell()
+        info.file_size = info.compress_size = info.CRC = 0
+        raw.write(info.FileHeader(zip64=True))
+        digest = hashlib.sha256()
+        with source.open("rb", buffering=0) as reading:
+            while content := _read_part(reading):
+                digest.update(content)
+                info.CRC = deflate.crc32(content, info.CRC)
+                info.file_size += len(content)
+                info.compress_size += raw.write(self._compressed(content))
+                self._report(len(content))
+        info.compress_size += raw.write(LAST_BLOCK)
+        archive.start_dir = raw.tell()
+        raw.seek(info.header_offset)
+        raw.write(info.FileHeader(zip64=True))
+        raw.seek(archive.start_dir)
+        archive.filelist.append(info)
+        archive.NameToInfo[name] = info
+        return {"bytes": info.file_size, "sha256": digest.hexdigest()}
+
+    def _compressed(self, content: bytes) -> bytes:
+        """The compressed content: of an earlier run, or compressed now and kept."""
+        if len(content) < PART_BYTES:
+            return _compress(content)
+        part = self._parts / hashlib.sha256(content).hexdigest()
+        kept = _read_kept(part)
+        if kept is not None:
+            self.reused_bytes += len(content)
+            return kept
+        data = _compress(content)
+        part.unlink(missing_ok=True)
+        with private_file(part) as file:
+            file.write(PART_HEADER.pack(deflate.crc32(data)))
+            file.write(data)
+        return data
+
+    def _check(self, path: Path) -> None:
+        """Read the archive back and compare every file with its size and checksum."""
+        with open_archive(path) as archive, path.open("rb") as raw:
+            manifest = read_manifest(archive, path)
+            for name, facts in manifest.files.items():
+                info = archive.getinfo(name)
+                size, crc = self._inflate(raw, info)
+                if (size, crc) != (facts["bytes"], info.CRC):
+                    raise PortableFileError(
+                        f"the backup was not written correctly: {name} in it is damaged. Check "
+                        "the disk, and try again."
+                    )
+
+    def _inflate(self, raw: IO[bytes], info: zipfile.ZipInfo) -> tuple[int, int]:
+        """Size and CRC-32 of a file in the archive; -1 for a stream without an end."""
+        raw.seek(info.header_offset)
+        raw.seek(sum(LOCAL_HEADER.unpack(raw.read(LOCAL_HEADER.size))), os.SEEK_CUR)
+        stream = deflate.decompressobj(RAW_DEFLATE)
+        size = crc = 0
+        left = info.compress_size
+        try:
+            while left > 0 and (data := raw.read(min(CHUNK_BYTES, left))):
+                left -= len(data)
+                content = stream.decompress(data)
+                crc = deflate.crc32(content, crc)
+                size += len(content)
+                self._report(len(content))
+        except DEFLATE_ERROR:
+            return -1, 0
+        return (size, crc) if stream.eof and not left else (-1, 0)
+
+    def _report(self, count: int) -> None:
+        self._done_bytes += count
+        self._step(self._done_bytes)
+
+
+def _read_part(reading: IO[bytes]) -> bytes:
+    """The next part; shorter at the end of the file only."""
+    pieces, left = [], PART_BYTES
+    while left and (piece := reading.read(left)):
+        pieces.append(piece)
+        left -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _compress(content: bytes) -> bytes:
+    stream = deflate.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, RAW_DEFLATE)
+    return stream.compress(content) + stream.flush(zlib.Z_FULL_FLUSH)
+
+
+def _read_kept(part: Path) -> bytes | None:
+    """A part of an earlier run; None if there is none, or a power failure damaged it."""
+    try:
+        data = part.read_bytes()
+    except FileNotFoundError:
+        return None
+    header, content = data[: PART_HEADER.size], data[PART_HEADER.size :]
+    is_whole = bool(content) and header == PART_HEADER.pack(deflate.crc32(content))
+    return content if is_whole else None
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    """Move a file to *path* without overwriting an existing file."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(17, "File exists", str(path)) from None
+        temporary.replace(path)
+
+
 WORK_PREFIX: Final = ".hermes-backup-"
 SPOOL_PREFIX: Final = "spool/"
 # SQLite calls back after so many steps; rows may be large, so there may be few steps.
@@ -63,6 +239,7 @@ PROGRESS_STEPS: Final = 1_000
 REPORT_SECONDS: Final = 0.1
 # Two writes may have the same file time if less time than this passes between them.
 FILE_TIME_SECONDS: Final = 0.1
+HAS_OWN_TABLES: Final = "SELECT 1 FROM sqlite_master WHERE name = 'hermes_layout'"
 SELECT_LAYOUT = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = 'layout'"
 
 
@@ -172,20 +349,17 @@ def _take_snapshot(
     if not with_secrets:
         _remove_records(snapshot)
     if files_state is not None:
-        _sync(snapshot)
+        sync_file(snapshot)
         write_atomically(record, json.dumps(files_state))
     return snapshot
 
 
 def _remove_records(snapshot: Path) -> Path:
     """Delete the records of platforms from a copy, which contain private keys."""
-    try:
-        with contextlib.closing(driver.connect(str(snapshot), 10)) as connection:
-            if _value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'"):
-                connection.execute("PRAGMA secure_delete = ON")
-                connection.execute(DELETE_RECORDS, (len(RECORD_PREFIX), RECORD_PREFIX))
-    except sqlite3.Error as error:
-        raise to_store_error(error, snapshot) from error
+    with open_file(snapshot) as connection:
+        if _value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'"):
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(DELETE_RECORDS, (len(RECORD_PREFIX), RECORD_PREFIX))
     return snapshot
 
 
@@ -213,18 +387,15 @@ def _copy_database(engine: Engine, copy: Path, watcher: BackupWatcher) -> Path:
 def _move_files(snapshot: Path, work: Path) -> dict[str, Path]:
     """Move unlocks and rules of a shared history out of the copy: they are files of the backup."""
     moved = {}
-    try:
-        with contextlib.closing(driver.connect(str(snapshot), 10)) as connection:
-            for number, name in enumerate((UNLOCKS_FILE, RULES_NAME)):
-                row = connection.execute(GET_FILE, (name,)).fetchone()
-                if row is not None:
-                    target = moved[path_in_home(name, work).relative_to(work).as_posix()] = (
-                        work / f"moved-{number}"
-                    )
-                    target.write_bytes(row[0])
-                    connection.execute(DELETE_FILE, (name,))
-    except sqlite3.Error as error:
-        raise to_store_error(error, snapshot) from error
+    with open_file(snapshot) as connection:
+        for number, name in enumerate((UNLOCKS_FILE, RULES_NAME)):
+            row = connection.execute(GET_FILE, (name,)).fetchone()
+            if row is not None:
+                target = moved[path_in_home(name, work).relative_to(work).as_posix()] = (
+                    work / f"moved-{number}"
+                )
+                target.write_bytes(row[0])
+                connection.execute(DELETE_FILE, (name,))
     return moved
 
 
@@ -250,7 +421,8 @@ def _read_record(record: Path) -> object:
         return None
 
 
-def _sync(path: Path) -> None:
+def sync_file(path: Path) -> None:
+    """Sync a file that another library has written."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -286,20 +458,21 @@ def inspect(copy: Path, watcher: BackupWatcher | None = None) -> BackupManifest:
     """Verify a copy of a store that is not in use; returns its manifest."""
     watcher = watcher or BackupWatcher(None, None)
     try:
-        with contextlib.closing(driver.connect(str(copy), 10)) as connection:
+        with open_file(copy) as connection:
             connection.set_progress_handler(watcher.is_stopped, PROGRESS_STEPS)
             warnings = _check_integrity(connection)
+            has_own_tables = _value(connection, HAS_OWN_TABLES)
             return BackupManifest(
                 created_at=0.0,
                 schema_version=_value(connection, "SELECT max(version) FROM schema_version"),
-                layout=_value(connection, SELECT_LAYOUT) if _has_own_tables(connection) else None,
+                layout=_value(connection, SELECT_LAYOUT) if has_own_tables else None,
                 sessions=_value(connection, "SELECT count(*) FROM sessions"),
                 messages=_value(connection, "SELECT count(*) FROM messages"),
                 warnings=warnings,
             )
-    except sqlite3.Error as error:
+    except StoreError:
         watcher.stop_if_asked()
-        raise to_store_error(error, copy) from error
+        raise
 
 
 def _check_integrity(connection: sqlite3.Connection) -> list[str]:
@@ -309,10 +482,6 @@ def _check_integrity(connection: sqlite3.Connection) -> list[str]:
     if damages:
         raise StoreError(f"the history is damaged: {'; '.join(damages)}. Run `hermes doctor`.")
     return [text for text in results if text != "ok"]
-
-
-def _has_own_tables(connection: sqlite3.Connection) -> bool:
-    return bool(_value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'hermes_layout'"))
 
 
 def _value(connection: sqlite3.Connection, sql: str) -> Any:
