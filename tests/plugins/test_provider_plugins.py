@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
 from support.plugin_folders import enable_plugins
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,7 +39,8 @@ print(hermes_plugin_host.invoke_hook("on_greeting", session_id="s", text="hi"))
 PRINT_METRIC: Final = """
 from hermes_achievements import catalogue
 from hermes_achievements.metrics import COUNTS
-print([each.id for each in catalogue.load().achievements if each.value == "total_greetings"], COUNTS)
+found = [each.id for each in catalogue.load().achievements if each.value == "total_greetings"]
+print(found, "greetings" in COUNTS)
 """
 PRINT_COMMAND: Final = """
 from hermes_conversation import slash_commands
@@ -149,7 +150,7 @@ RECIPES: Final = {
             ("hermes_achievements/catalogue/craft.toml", "[[achievement]]", ACHIEVEMENT),
         ),
         ("-c", PRINT_METRIC),
-        "['hello-there']",
+        "['hello-there'] True",
     ),
     "importer": Recipe(
         (("hermes_import/registry.py", '    "llm": (', '    "jotter": ("jotter", "Jotter"),\n'),),

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from gateway import config_values
 from gateway.config import Platform
+from gateway.routing.legacy_session_keys import parse_legacy
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import KeyFormatError
-from hermes_core.legacy_session_keys import parse_legacy
 from hermes_core.policy import Expiry, ResetPolicy
 from hermes_core.time_zones import find_zone
 from hermes_state.delivery.routes import Route

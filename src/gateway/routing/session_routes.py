@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.routing import entries, routes_file
 from gateway.routing.entries import SessionEntry, expiry_reason, local_now, user_zone
+from gateway.routing.legacy_session_keys import format_legacy
 from gateway.routing.sources import place_of
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.ids import new_gateway_session_id
-from hermes_core.legacy_session_keys import format_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

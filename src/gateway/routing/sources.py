@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from gateway.platforms.names import Platform
-from hermes_core.legacy_session_keys import format_legacy
+from gateway.routing.legacy_session_keys import format_legacy
 from hermes_core.session_keys import SessionKey, place
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from gateway.platforms.options import PlatformOptions
 from gateway.platforms.registry import PlatformRegistry
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
-from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import RequestedRole
 from hermes_core.roles import Role
 from hermes_dashboard.context import PlatformFacts
 from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.pending_changes import PendingChanges, RequestedRole
 from hermes_dashboard.resources.pending_changes import (
     NEEDS_CONFIRMATION,
     PendingChangeItem,
@@ -38,9 +37,9 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_core.config.platform_spec import PlatformSpec
     from hermes_core.config.schema import Setting
-    from hermes_core.pending_changes import ChangeKind
     from hermes_dashboard.context import DashboardContext, GatewayPerson
     from hermes_dashboard.errors import PlainJson
+    from hermes_dashboard.pending_changes import ChangeKind
 
 RoleName = Literal["owner", "member", "guest"]
 

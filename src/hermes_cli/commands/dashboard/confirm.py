@@ -14,15 +14,16 @@ from hermes_core import paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.webhook_routes import write_route
 from hermes_core.errors import HermesError, UsageError
-from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import (
+from hermes_core.roles import Role
+from hermes_dashboard.pending_changes import (
+    PendingChanges,
     RequestedJob,
     RequestedRole,
     RequestedRoute,
     RequestedServer,
+    facts_of,
+    texts_of,
 )
-from hermes_core.roles import Role
-from hermes_dashboard.pending_text import facts_of, texts_of
 from hermes_plugin_host import activation
 from hermes_state.store import SessionDB
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hermes_cli.output import CommandOutput
-    from hermes_core.pending_changes import PendingChange
+    from hermes_dashboard.pending_changes import PendingChange
 
 COLUMNS: Final = (
     TableColumn("code", style="cyan"),
