@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.config.platform_spec import COMMON_OPTIONS, PlatformSpec, option
+from hermes_core.config.platform_spec import COMMON_OPTIONS, PlatformSpec
+from hermes_core.config.schema import Setting
 
 from .adapter import IrcAdapter
 
@@ -28,20 +29,20 @@ PLATFORM: Final = PlatformSpec(
         "  IRC_PASSWORD=…",
     ),
     options=(
-        option("server", "str", "", "The server, e.g. irc.example.org.", grants=True),
-        option(
+        Setting("server", "str", "", "The server, e.g. irc.example.org.", only_by_hand=True),
+        Setting(
             "port", "int", 6697, "Port of the server; 6667 without TLS.",
-            minimum=1, maximum=65_535, grants=True,
+            minimum=1, maximum=65_535, only_by_hand=True,
         ),
-        option("nick", "str", "hermes", "Nick of the agent."),
-        option("channels", "list", (), "Channels to join, one per line.", grants=True),
-        option(
+        Setting("nick", "str", "hermes", "Nick of the agent."),
+        Setting("channels", "list", (), "Channels to join, one per line.", only_by_hand=True),
+        Setting(
             "password", "str", "", "Password of the services account, for SASL.",
-            variable="IRC_PASSWORD", is_secret=True, grants=True,
+            secret_variable="IRC_PASSWORD", secret=True, only_by_hand=True,
         ),
-        option(
+        Setting(
             "server_password", "str", "", "Password of the server.",
-            variable="IRC_SERVER_PASSWORD", is_secret=True, grants=True,
+            secret_variable="IRC_SERVER_PASSWORD", secret=True, only_by_hand=True,
         ),
         *COMMON_OPTIONS,
     ),

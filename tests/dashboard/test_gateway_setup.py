@@ -42,12 +42,13 @@ def test_every_platform_with_a_form_has_its_credentials(client: httpx.Client) ->
 
 
 PLUGIN = """
-from hermes_core.config.platform_spec import ENABLED, PlatformSpec, option
+from hermes_core.config.platform_spec import ENABLED, PlatformSpec
+from hermes_core.config.schema import Setting
 def register(ctx):
     ctx.register_platform(PlatformSpec(
         "chirp", "Chirp", lambda context: None, help="Sign up.", optional_secrets=("CHIRP_KEY",),
-        options=(ENABLED, option("volume", "int", 3, "How loud."), option(
-            "password", "str", "", "The password.", variable="CHIRP_KEY", is_secret=True)),
+        options=(ENABLED, Setting("volume", "int", 3, "How loud."), Setting(
+            "password", "str", "", "The password.", secret_variable="CHIRP_KEY", secret=True)),
     ))
 """
 

@@ -14,7 +14,7 @@ from hermes_core.config.schema import Setting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_core.config.schema import Kind, TextFormat, Value
+    from hermes_core.config.schema import Value
     from hermes_core.json_values import JsonObject
     from hermes_core.package_installer import Library
 
@@ -85,82 +85,52 @@ class PlatformSpec:
         return ""
 
 
-def option(
-    key: str,
-    kind: Kind,
-    default: Value,
-    text: str,
-    *,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[str, ...] = (),
-    variable: str = "",
-    is_secret: bool = False,
-    grants: bool = False,
-    text_format: TextFormat = "",
-) -> Setting:
-    """An option of a platform; with *grants*, a page's change needs a confirmation."""
-    return Setting(
-        key,
-        kind,
-        default,
-        text,
-        choices=choices,
-        minimum=minimum,
-        maximum=maximum,
-        secret=is_secret,
-        secret_variable=variable,
-        only_by_hand=grants,
-        format=text_format,
-    )
-
-
 def seconds(key: str, default: int, text: str) -> Setting:
     """An option that is a time in seconds."""
-    return option(key, "int", default, text, minimum=1, maximum=MAX_SECONDS)
+    return Setting(key, "int", default, text, minimum=1, maximum=MAX_SECONDS)
 
 
 def access(*, pairs: bool = True) -> tuple[Setting, ...]:
     """Who may write; the options of every platform for people."""
     return (
-        option(
+        Setting(
             "allowed_users", "list", (),
             "User IDs with access as members, one per line. If there are any, unknown users get no "
-            "pairing code.", grants=True,
+            "pairing code.", only_by_hand=True,
         ),
-        option(
+        Setting(
             "allow_admin_from", "list", (),
-            "User IDs with the role owner: they have your rights.", grants=True,
+            "User IDs with the role owner: they have your rights.", only_by_hand=True,
         ),
-        option(
+        Setting(
             "unauthorized_dm_behavior", "choice", "pair" if pairs else "ignore",
             "Reply to direct messages from unknown users: a pairing code, or nothing.",
-            choices=("pair", "ignore"), grants=True,
+            choices=("pair", "ignore"), only_by_hand=True,
         ),
     )  # fmt: skip
 
 
-ENABLED: Final = option(
+ENABLED: Final = Setting(
     "enabled",
     "bool",
     True,
     "Connect this platform. Without a value it is connected if its credentials are set.",
-    grants=True,
+    only_by_hand=True,
 )
 GROUPS: Final = (
-    option(
+    Setting(
         "allowed_chats", "list", (),
-        "IDs of groups whose members may all write, as guests, one per line.", grants=True,
+        "IDs of groups whose members may all write, as guests, one per line.", only_by_hand=True,
     ),
-    option(
+    Setting(
         "require_mention", "bool", True,
         "Answer in groups only if the agent is addressed: a mention, a reply, a command.",
-        grants=True,
+        only_by_hand=True,
     ),
-    option(
+    Setting(
         "home_channel", "str", "",
         "ID of the chat for messages that are not replies, such as reports of jobs.",
-        grants=True,
+        only_by_hand=True,
     ),
 )  # fmt: skip
 # What a platform for chats of people has in common with the others.

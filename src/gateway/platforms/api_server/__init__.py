@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hermes_core.config.platform_spec import ENABLED, MAX_SECONDS, PlatformSpec, option
+from hermes_core.config.platform_spec import ENABLED, MAX_SECONDS, PlatformSpec
+from hermes_core.config.schema import Setting
 
 PLATFORM: Final = PlatformSpec(
     "api_server",
@@ -19,12 +20,12 @@ PLATFORM: Final = PlatformSpec(
     ),
     options=(
         ENABLED,
-        option(
+        Setting(
             "largest_body", "int", 1_048_576,
             "Maximum size of a request in bytes, without its files.",
             minimum=1024, maximum=1_000_000_000,
         ),
-        option(
+        Setting(
             "answer_seconds", "float", 1800.0,
             "Seconds that a request waits for its answer.", minimum=1, maximum=MAX_SECONDS,
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.config.platform_spec import COMMON_OPTIONS, AccountRequest, PlatformSpec, option
+from hermes_core.config.platform_spec import COMMON_OPTIONS, AccountRequest, PlatformSpec
+from hermes_core.config.schema import Setting
 from hermes_core.json_values import text_in
 from hermes_core.package_installer import Library
 
@@ -42,9 +43,9 @@ PLATFORM: Final = PlatformSpec(
     check=_check,
     options=(
         *COMMON_OPTIONS,
-        option(
+        Setting(
             "base_url", "str", "", "Another URL of Discord's API, for tests.",
-            grants=True, text_format="url",
+            only_by_hand=True, format="url",
         ),
     ),
 )  # fmt: skip

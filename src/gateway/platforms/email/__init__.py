@@ -5,20 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.config.platform_spec import (
-    ENABLED,
-    ConnectionCheck,
-    PlatformSpec,
-    access,
-    option,
-    seconds,
-)
+from hermes_core.config.platform_spec import ENABLED, ConnectionCheck, PlatformSpec, access, seconds
+from hermes_core.config.schema import Setting
 from hermes_core.errors import PlatformError
 from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
     from hermes_core.config.platform_spec import FindSecret
-    from hermes_core.config.schema import Setting
     from hermes_core.json_values import JsonObject
 
 
@@ -42,19 +35,19 @@ def _check(options: JsonObject, secret: FindSecret) -> ConnectionCheck:
 def _server(kind: str, port: int) -> tuple[Setting, ...]:
     title = kind.upper()
     return (
-        option(
+        Setting(
             f"{kind}_host", "str", "", f"The {title} server, e.g. {kind}.example.org.",
-            grants=True,
+            only_by_hand=True,
         ),
-        option(
+        Setting(
             f"{kind}_port", "int", port, f"Port of the {title} server.",
-            minimum=1, maximum=65_535, grants=True,
+            minimum=1, maximum=65_535, only_by_hand=True,
         ),
-        option(
+        Setting(
             f"{kind}_security", "choice", "tls",
             f"Encryption of the {title} connection (default: tls for port {port}, otherwise "
             "starttls); none only for a server on this machine.",
-            choices=("tls", "starttls", "none"), grants=True,
+            choices=("tls", "starttls", "none"), only_by_hand=True,
         ),
     )  # fmt: skip
 
@@ -80,40 +73,40 @@ PLATFORM: Final = PlatformSpec(
     ),
     check=_check,
     options=(
-        option(
+        Setting(
             "address", "str", "", "The address of the mailbox.",
-            variable="EMAIL_ADDRESS", grants=True,
+            secret_variable="EMAIL_ADDRESS", only_by_hand=True,
         ),
         *_server("imap", 993),
         *_server("smtp", 465),
-        option(
+        Setting(
             "authserv_id", "list", (),
             "Names of the servers that confirm senders: the first word of the topmost "
-            "Authentication-Results header of a received message.", grants=True,
+            "Authentication-Results header of a received message.", only_by_hand=True,
         ),
-        option(
+        Setting(
             "verify_sender", "bool", True,
             "Accept only senders that the server has confirmed. Without this, anyone can write "
-            "in the name of an owner.", grants=True,
+            "in the name of an owner.", only_by_hand=True,
         ),
         ENABLED,
         *access(pairs=False),
-        option(
+        Setting(
             "username", "str", "", "Name for the login, if it is not the address.",
-            grants=True,
+            only_by_hand=True,
         ),
-        option("folder", "str", "INBOX", "Folder that is read.", grants=True),
-        option(
+        Setting("folder", "str", "INBOX", "Folder that is read.", only_by_hand=True),
+        Setting(
             "ca_file", "str", "", "A file with the certificate of your own authority.",
-            grants=True,
+            only_by_hand=True,
         ),
         seconds("poll_seconds", 60, "The longest time between two searches for new messages."),
-        option(
+        Setting(
             "messages_per_hour", "int", 60,
             "Messages of one sender per hour; more are set aside. 0 means no limit.",
             minimum=0, maximum=1_000_000,
         ),
-        option(
+        Setting(
             "thread_messages", "int", 200,
             "Messages of one sender in a thread; more are set aside. 0 means no limit.",
             minimum=0, maximum=1_000_000,

@@ -5,13 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.config.platform_spec import (
-    COMMON_OPTIONS,
-    AccountRequest,
-    PlatformSpec,
-    option,
-    seconds,
-)
+from hermes_core.config.platform_spec import COMMON_OPTIONS, AccountRequest, PlatformSpec, seconds
+from hermes_core.config.schema import Setting
 from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
@@ -48,22 +43,22 @@ PLATFORM: Final = PlatformSpec(
     loggers=("aiohttp", "nio"),
     check=_check,
     options=(
-        option(
+        Setting(
             "homeserver", "str", "",
             "The homeserver of the account, e.g. https://matrix.example.org.",
-            variable="MATRIX_HOMESERVER", grants=True, text_format="url",
+            secret_variable="MATRIX_HOMESERVER", only_by_hand=True, format="url",
         ),
         *COMMON_OPTIONS,
-        option("auto_join", "bool", True, "Accept invitations to rooms.", grants=True),
-        option(
+        Setting("auto_join", "bool", True, "Accept invitations to rooms.", only_by_hand=True),
+        Setting(
             "only_verified", "bool", False,
-            "Send messages in encrypted rooms to verified devices only.", grants=True,
+            "Send messages in encrypted rooms to verified devices only.", only_by_hand=True,
         ),
         seconds(
             "key_wait_seconds", 600,
             "Seconds that a message waits for its key before the chat is notified.",
         ),
-        option(
+        Setting(
             "timeline_limit", "int", 50, "Messages per room in one sync.",
             minimum=1, maximum=1000,
         ),

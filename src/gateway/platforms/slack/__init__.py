@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.config.platform_spec import COMMON_OPTIONS, AccountRequest, PlatformSpec, option
+from hermes_core.config.platform_spec import COMMON_OPTIONS, AccountRequest, PlatformSpec
+from hermes_core.config.schema import Setting
 from hermes_core.json_values import text_in
 from hermes_core.package_installer import Library
 
@@ -43,13 +44,13 @@ PLATFORM: Final = PlatformSpec(
     check=_check,
     options=(
         *COMMON_OPTIONS,
-        option(
+        Setting(
             "reply_in_thread", "bool", False,
             "Start a thread with each reply in a channel.",
         ),
-        option(
-            "base_url", "str", "", "Another URL of Slack's API, for tests.", grants=True,
-            text_format="url",
+        Setting(
+            "base_url", "str", "", "Another URL of Slack's API, for tests.", only_by_hand=True,
+            format="url",
         ),
     ),
 )  # fmt: skip

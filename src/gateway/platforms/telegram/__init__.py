@@ -5,13 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.config.platform_spec import (
-    COMMON_OPTIONS,
-    AccountRequest,
-    PlatformSpec,
-    option,
-    seconds,
-)
+from hermes_core.config.platform_spec import COMMON_OPTIONS, AccountRequest, PlatformSpec, seconds
+from hermes_core.config.schema import Setting
 from hermes_core.json_values import text_in
 from hermes_core.package_installer import Library
 
@@ -47,14 +42,14 @@ PLATFORM: Final = PlatformSpec(
     options=(
         *COMMON_OPTIONS,
         seconds("poll_seconds", 30, "Long-polling timeout in seconds."),
-        option(
+        Setting(
             "webhook_url", "str", "",
             "Receive updates by webhook: an https URL that reaches the gateway's HTTP server. "
-            "Needs the webhook secret.", grants=True, text_format="url",
+            "Needs the webhook secret.", only_by_hand=True, format="url",
         ),
-        option(
-            "base_url", "str", "", "URL of your own Bot API server.", grants=True,
-            text_format="url",
+        Setting(
+            "base_url", "str", "", "URL of your own Bot API server.", only_by_hand=True,
+            format="url",
         ),
     ),
 )  # fmt: skip
