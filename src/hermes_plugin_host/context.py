@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import hermes_plugin_host
 from hermes_compat.plugins.memory_provider import MemoryConnection
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SKILL_FILE: Final = "SKILL.md"
+PROVIDER_APIS: Final = ("openai", "anthropic")
 MIDDLEWARE_KINDS: Final = ("tool_request", "tool_execution")
 
 
@@ -233,7 +234,7 @@ class PluginContext:
         model: str,
         base_url: str = "",
         variable: str = "",
-        api: Literal["openai", "anthropic"] = "openai",
+        api: str = "openai",
         open: Callable[[Any, Path], Any] | None = None,  # noqa: A002 - what it does
         models: Callable[[], Iterable[str]] | None = None,
     ) -> None:
@@ -247,6 +248,8 @@ class PluginContext:
             raise PluginError(f"invalid provider name {name!r}: use lower-case letters")
         if open is None and not base_url.startswith(("http://", "https://")):
             raise PluginError(f"the provider {name} needs a base_url or open")
+        if api not in PROVIDER_APIS:
+            raise PluginError(f"the provider {name} has the unknown api {api!r}")
         self.registered.providers.append(
             ModelProvider(name, title or name, model, base_url, variable, api, open, models)
         )
