@@ -61,7 +61,7 @@ FAULTS: Final = (
     Fault("gateway/inbound/budgets.py", "        if limits.user_dollars and chats.spending(*user, day=day) >= limits.user_dollars:", "        if False:", "gateway/test_budgets.py"),
     Fault("gateway/schedules/run_handler.py", "        return [role for role in Role if role in roles][-1]", "        return [role for role in Role if role in roles][0]", "gateway/test_scheduled_runs.py"),
     Fault("gateway/schedules/run_handler.py", '        if occurrence.state == "running":', "        if False:", "gateway/test_scheduled_runs.py"),
-    Fault("gateway/routing/entries.py", '    if policy.mode == "none":', '    if policy.mode != "none":', "gateway/test_expiry.py"),
+    Fault("gateway/routing/sources.py", '    if policy.mode == "none":', '    if policy.mode != "none":', "gateway/test_expiry.py"),
     Fault("gateway/platforms/discord/adapter.py", "idempotent=True", "idempotent=False", "gateway/test_discord_sender.py"),
     Fault("gateway/routing/conversation_cache.py", "        conversation.agent.expect_turn()\n", "", "gateway/test_commands.py"),
     # The agent

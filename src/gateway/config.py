@@ -6,13 +6,14 @@ platform is skipped, an invalid value is replaced by its default.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 
 from gateway import config_values
 from gateway.platforms.names import Platform
 from hermes_core.paths import hermes_home
+from hermes_core.policy import RESET_MODES, ResetPolicy
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
@@ -26,7 +27,7 @@ __all__ = [
     "StreamingConfig",
 ]
 
-RESET_MODES: Final = ("none", "idle", "daily", "both")
+SessionResetPolicy = ResetPolicy  # the name that plugins of hermes-agent import
 REPLY_MODES: Final = ("off", "first", "all")
 STREAMING_TRANSPORTS: Final = ("auto", "draft", "edit", "off")
 DEFAULT_MAX_AGE_DAYS: Final = 90
@@ -50,17 +51,6 @@ class HomeChannel:
     name: str = "Home"
     thread_id: str | None = None
 
-    def to_dict(self) -> JsonObject:
-        """The JSON form."""
-        data: JsonObject = {
-            "platform": self.platform.value,
-            "chat_id": self.chat_id,
-            "name": self.name,
-        }
-        if self.thread_id:
-            data["thread_id"] = self.thread_id
-        return data
-
     @classmethod
     def from_dict(cls, data: StoredHomeChannel) -> Self:
         """Read the JSON form."""
@@ -73,41 +63,20 @@ class HomeChannel:
         )
 
 
-@dataclass
-class SessionResetPolicy:
-    """When a chat gets a new conversation automatically; by default never."""
-
-    mode: str = "none"
-    at_hour: int = 4
-    idle_minutes: int = 1440
-    notify: bool = True
-    notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
-
-    def to_dict(self) -> JsonObject:
-        """The JSON form."""
-        return {
-            "mode": self.mode,
-            "at_hour": self.at_hour,
-            "idle_minutes": self.idle_minutes,
-            "notify": self.notify,
-            "notify_exclude_platforms": list(self.notify_exclude_platforms),
-        }
-
-    @classmethod
-    def from_dict(cls, data: JsonObject) -> Self:
-        """Read the JSON form."""
-        default = cls()
-        excluded = data.get("notify_exclude_platforms")
-        hour = config_values.number(data.get("at_hour"), default.at_hour)
-        return cls(
-            config_values.choice(data.get("mode"), RESET_MODES, default.mode),
-            hour if 0 <= hour <= 23 else default.at_hour,
-            config_values.number(data.get("idle_minutes"), default.idle_minutes, minimum=1),
-            config_values.flag(data.get("notify"), default=default.notify),
-            tuple(map(str, excluded))
-            if isinstance(excluded, list | tuple)
-            else default.notify_exclude_platforms,
-        )
+def reset_policy(data: JsonObject) -> ResetPolicy:
+    """Read the JSON form of a policy."""
+    default = ResetPolicy()
+    excluded = data.get("notify_exclude_platforms")
+    hour = config_values.number(data.get("at_hour"), default.at_hour)
+    return ResetPolicy(
+        config_values.choice(data.get("mode"), RESET_MODES, default.mode),
+        hour if 0 <= hour <= 23 else default.at_hour,
+        config_values.number(data.get("idle_minutes"), default.idle_minutes, minimum=1),
+        config_values.flag(data.get("notify"), default=default.notify),
+        tuple(map(str, excluded))
+        if isinstance(excluded, list | tuple)
+        else default.notify_exclude_platforms,
+    )
 
 
 PLATFORM_KEYS: Final = frozenset(
@@ -135,22 +104,6 @@ class PlatformConfig:
     gateway_restart_notification: bool = True
     extra: JsonObject = field(default_factory=dict)
     is_off: bool = False  # explicitly `enabled: false`
-
-    def to_dict(self) -> JsonObject:
-        """The JSON form."""
-        data: JsonObject = {
-            "enabled": self.enabled,
-            "extra": dict(self.extra),
-            "reply_to_mode": self.reply_to_mode,
-            "gateway_restart_notification": self.gateway_restart_notification,
-        }
-        if self.token:
-            data["token"] = self.token
-        if self.api_key:
-            data["api_key"] = self.api_key
-        if self.home_channel is not None:
-            data["home_channel"] = self.home_channel.to_dict()
-        return data
 
     @classmethod
     def from_dict(cls, data: JsonObject, platform: str = "") -> Self:
@@ -201,10 +154,6 @@ class StreamingConfig:
     cursor: str = " ▉"
     fresh_final_after_seconds: float = 0.0
 
-    def to_dict(self) -> JsonObject:
-        """The JSON form."""
-        return dict(self.__dict__)
-
     @classmethod
     def from_dict(cls, data: JsonObject) -> Self:
         """Read the JSON form."""
@@ -226,9 +175,9 @@ class GatewayConfig:
     """The configuration of the gateway."""
 
     platforms: dict[Platform, PlatformConfig] = field(default_factory=dict)
-    default_reset_policy: SessionResetPolicy = field(default_factory=SessionResetPolicy)
-    reset_by_type: dict[str, SessionResetPolicy] = field(default_factory=dict)
-    reset_by_platform: dict[Platform, SessionResetPolicy] = field(default_factory=dict)
+    default_reset_policy: ResetPolicy = field(default_factory=ResetPolicy)
+    reset_by_type: dict[str, ResetPolicy] = field(default_factory=dict)
+    reset_by_platform: dict[Platform, ResetPolicy] = field(default_factory=dict)
     reset_triggers: list[str] = field(default_factory=lambda: ["/new", "/reset"])
     quick_commands: JsonObject = field(default_factory=dict)
     sessions_dir: Path = field(default_factory=lambda: hermes_home() / "sessions")
@@ -245,7 +194,7 @@ class GatewayConfig:
 
     def get_reset_policy(
         self, platform: Platform | None = None, session_type: str | None = None
-    ) -> SessionResetPolicy:
+    ) -> ResetPolicy:
         """The policy of the platform, else of the chat type, else the default."""
         if platform is not None and platform in self.reset_by_platform:
             return self.reset_by_platform[platform]
@@ -271,27 +220,8 @@ class GatewayConfig:
 
     def to_dict(self) -> JsonObject:
         """The JSON form."""
-        return {
-            "platforms": {item.value: config.to_dict() for item, config in self.platforms.items()},
-            "default_reset_policy": self.default_reset_policy.to_dict(),
-            "reset_by_type": {name: item.to_dict() for name, item in self.reset_by_type.items()},
-            "reset_by_platform": {
-                platform.value: item.to_dict() for platform, item in self.reset_by_platform.items()
-            },
-            "reset_triggers": list(self.reset_triggers),
-            "quick_commands": dict(self.quick_commands),
-            "sessions_dir": str(self.sessions_dir),
-            "always_log_local": self.always_log_local,
-            "filter_silence_narration": self.filter_silence_narration,
-            "stt_enabled": self.stt_enabled,
-            "group_sessions_per_user": self.group_sessions_per_user,
-            "thread_sessions_per_user": self.thread_sessions_per_user,
-            "max_concurrent_sessions": self.max_concurrent_sessions,
-            "multiplex_profiles": self.multiplex_profiles,
-            "unauthorized_dm_behavior": self.unauthorized_dm_behavior,
-            "streaming": self.streaming.to_dict(),
-            "session_store_max_age_days": self.session_store_max_age_days,
-        }
+        form: JsonObject = _json_form(asdict(self))
+        return form
 
     @classmethod
     def from_dict(cls, data: JsonObject) -> Self:
@@ -306,16 +236,14 @@ class GatewayConfig:
                 item: PlatformConfig.from_dict(config, item.value)
                 for item, config in _by_platform(data.get("platforms"), dict)
             },
-            default_reset_policy=SessionResetPolicy.from_dict(
+            default_reset_policy=reset_policy(
                 config_values.mapping(data.get("default_reset_policy") or data.get("session_reset"))
             ),
             reset_by_type={
-                str(name): SessionResetPolicy.from_dict(config_values.mapping(item))
+                str(name): reset_policy(config_values.mapping(item))
                 for name, item in config_values.mapping(data.get("reset_by_type")).items()
             },
-            reset_by_platform=dict(
-                _by_platform(data.get("reset_by_platform"), SessionResetPolicy.from_dict)
-            ),
+            reset_by_platform=dict(_by_platform(data.get("reset_by_platform"), reset_policy)),
             reset_triggers=list(map(str, triggers))
             if isinstance(triggers, list)
             else cls().reset_triggers,
@@ -336,6 +264,16 @@ class GatewayConfig:
             ),
             **_flags(data, stt),
         )
+
+
+def _json_form(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_json_form(name): _json_form(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_form(item) for item in value]
+    if isinstance(value, Platform):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
 
 
 def _flags(data: JsonObject, stt: Any) -> dict[str, bool]:

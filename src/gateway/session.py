@@ -7,8 +7,7 @@ from gateway.inbound.prompt_format import (
     build_session_context,
     build_session_context_prompt,
 )
-from gateway.routing.entries import SessionEntry, local_now
-from gateway.routing.sources import SessionSource, build_session_key
+from gateway.routing.sources import SessionEntry, SessionSource, build_session_key, local_now
 from hermes_compat.session_store import SessionStore
 
 __all__ = [

@@ -27,12 +27,18 @@ from hermes_agent.events import (
     outcome,
 )
 from hermes_agent.memory.review import ReviewDependencies, Reviews
-from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.messages import ANONYMOUS, PromptIdentity, ToolCall, Usage
 from hermes_agent.toolbox import TurnContext, no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn import MAX_STEPS, Turn, TurnDependencies
-from hermes_agent.turn_control import Cancel, Steering, join_texts
-from hermes_agent.turn_deadline import DEFAULT_LIMITS, TurnDeadline, WaitingPrompter
+from hermes_agent.turn_control import (
+    DEFAULT_LIMITS,
+    Cancel,
+    Steering,
+    TurnDeadline,
+    WaitingPrompter,
+    join_texts,
+)
 from hermes_agent.turn_hooks import TurnHooks, TurnIdentity, no_plugins
 from hermes_core.ids import new_session_id
 from hermes_core.isolate import Failure, attempt
@@ -48,7 +54,7 @@ if TYPE_CHECKING:
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.turn import AnswerHook
-    from hermes_agent.turn_deadline import TurnLimits
+    from hermes_agent.turn_control import TurnLimits
     from hermes_agent.turn_hooks import HookInvoker, TurnPlugins
     from hermes_core.json_values import JsonObject
     from hermes_state.delivery.leases import Lease
@@ -208,24 +214,18 @@ class AIAgent:
     def turn(
         self,
         content: Any,
-        *,
+        identity: PromptIdentity = ANONYMOUS,
         on_answer: AnswerHook | None = None,
-        sender_id: str = "",
-        **fields: Any,
     ) -> Iterator[Event]:
         """Run a turn with a user message; yields its events, the last is TurnFinished.
 
         *on_answer* returns a change that is stored in the same transaction as the answer.
-        Plugins get *sender_id*, the user ID of the person in a chat.
         """
-        prompt = NewPrompt(content, fields)
+        prompt = NewPrompt(content, identity)
         return self._run_turn(
-            lambda turn, is_new, row_id: turn.run(
-                content, is_first=is_new, row_id=row_id, **fields
-            ),
+            lambda turn, is_new, row_id: turn.run(prompt, is_first=is_new, row_id=row_id),
             on_answer,
             prompt,
-            sender_id,
         )
 
     def resume(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
@@ -237,14 +237,13 @@ class AIAgent:
         run: Callable[[Turn, bool, int | None], Iterator[Event]],
         on_answer: AnswerHook | None,
         prompt: NewPrompt | None = None,
-        sender_id: str = "",
     ) -> Iterator[Event]:
         if not self._is_turn_expected:
             self._cancel = Cancel()
         self._is_turn_expected, self._has_unannounced_turn = False, True
         self._apply_profile()
         turn_id = self._store.ids.new()
-        hooks = self._hooks(turn_id, sender_id)
+        hooks = self._hooks(turn_id, prompt.identity.sender_id if prompt is not None else "")
         is_new, lease, row_id = self._begin(hooks, prompt)
         finished: TurnFinished | None = None
         last_usage = Usage()
@@ -371,6 +370,11 @@ class AIAgent:
     def interrupt(self, reason: str = "interrupted") -> None:
         """Interrupt the running turn; streamed text is kept."""
         self._cancel.request(reason)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the running turn was interrupted."""
+        return self._cancel.is_requested
 
     def steer(self, text: str, uid: str | None = None) -> None:
         """Add input to the running turn; the model reads it after the next tool result.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.prepared_messages import PreparedMessages, missing_results, repaired
+from hermes_agent.messages import ANONYMOUS, PromptIdentity
 from hermes_state.messages import history_version
 from hermes_state.messages.rows import as_turn
 from hermes_state.sessions import usage as token_counts
@@ -26,10 +27,10 @@ UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
 
 
 class NewPrompt(NamedTuple):
-    """A user message to be stored, with further columns."""
+    """A user message to be stored."""
 
     content: Any
-    fields: dict[str, Any]
+    identity: PromptIdentity = ANONYMOUS
 
 
 class StartedTurn(NamedTuple):
@@ -78,7 +79,12 @@ class ConversationStore:
         expected = self._version
         if self._messages is None or expected is None:
             return None
-        fields = cast("PromptFields", {**prompt.fields, "role": "user", "content": prompt.content})
+        uid, aliases, platform_message_id, _ = prompt.identity
+        fields: PromptFields = {"role": "user", "content": prompt.content, "aliases": aliases}
+        if uid is not None:
+            fields["uid"] = uid
+        if platform_message_id is not None:
+            fields["platform_message_id"] = platform_message_id
         started = self._store.messages.start_turn(self.session_id, holder, fields, expected)
         if started is None:
             self.forget_messages()
@@ -145,10 +151,18 @@ class ConversationStore:
         """Release the turn's lease."""
         self._store.leases.release(lease)
 
-    def add_prompt(self, content: Any, lease: Lease, **fields: Any) -> int:
-        """Store a user message."""
+    def add_prompt(self, prompt: NewPrompt, lease: Lease, finish_reason: str | None = None) -> int:
+        """Store a user message; HOOK_FEEDBACK as *finish_reason* marks one of a hook."""
+        uid, aliases, platform_message_id, _ = prompt.identity
         return self._store.messages.append_message(
-            self.session_id, "user", content, lease=lease, **fields
+            self.session_id,
+            "user",
+            prompt.content,
+            lease=lease,
+            uid=uid,
+            aliases=aliases,
+            platform_message_id=platform_message_id,
+            finish_reason=finish_reason,
         )
 
     def draft(self, lease: Lease) -> Draft:

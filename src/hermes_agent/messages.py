@@ -41,6 +41,18 @@ class PartialCall:
     arguments: str = ""
 
 
+class PromptIdentity(NamedTuple):
+    """What identifies a user message: for the store, on its platform, and its sender."""
+
+    uid: str | None = None
+    aliases: tuple[str, ...] = ()  # identities of messages that were merged into it
+    platform_message_id: str | None = None
+    sender_id: str = ""  # the user ID of the person in a chat, for plugins
+
+
+ANONYMOUS: Final = PromptIdentity()
+
+
 class Usage(NamedTuple):
     """Tokens of one request; cached ones are not part of `input`."""
 

@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.project.files import FileKind, read_digest
 from hermes_agent.tools import files as text_files
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool, always_reads, success
+from hermes_agent.tools.base import (
+    Tool,
+    ToolError,
+    always_reads,
+    parameter,
+    reporting_errors,
+    schema,
+    success,
+    text,
+)
 from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 

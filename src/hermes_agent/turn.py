@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.answer_problems import (
     CUT_CALL_TEXT,
@@ -23,6 +23,7 @@ from hermes_agent.answer_problems import (
 from hermes_agent.context.compaction import is_due
 from hermes_agent.context.prepared_messages import lost_result
 from hermes_agent.context.window import estimate_tokens, last_place, message_tokens, tokens_in
+from hermes_agent.conversation_store import NewPrompt
 from hermes_agent.costs import UsageMeter
 from hermes_agent.events import (
     Failed,
@@ -44,7 +45,7 @@ from hermes_agent.messages import ModelRequest, Usage, answer_message, result_me
 from hermes_agent.providers.failures import interrupted
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.tools.base import failure
-from hermes_agent.turn_control import join_texts, stored_identity
+from hermes_agent.turn_control import join_texts, joint_identity
 from hermes_core.isolate import Failure, attempt
 from hermes_core.messages import HOOK_FEEDBACK, is_prompt
 from hermes_state.delivery import leases
@@ -134,16 +135,16 @@ class Turn:
             self._deps.store.release_turn(self._lease)
 
     def run(
-        self, content: Any, *, is_first: bool, row_id: int | None = None, **fields: Any
+        self, prompt: NewPrompt, *, is_first: bool, row_id: int | None = None
     ) -> Iterator[Event]:
         """Run the turn; yields events, the last is TurnFinished.
 
         *row_id* is that of the prompt if it was stored with the lease.
         """
-        deps = self._deps
+        deps, content = self._deps, prompt.content
         if row_id is None:
             self.messages = deps.store.history()
-            row_id = deps.store.add_prompt(content, self._lease, **fields)
+            row_id = deps.store.add_prompt(prompt, self._lease)
         else:
             self.messages = deps.store.take_messages()
         self._plugin_context = deps.hooks.turn_started(
@@ -343,7 +344,7 @@ class Turn:
     def _add_feedback(self) -> Notice:
         """Store why the turn continues; the model reads it as a message."""
         text = f"{FEEDBACK_PREFIX}{self._feedback}"
-        self._deps.store.add_prompt(text, self._lease, finish_reason=HOOK_FEEDBACK)
+        self._deps.store.add_prompt(NewPrompt(text), self._lease, HOOK_FEEDBACK)
         self.messages.append({"role": "user", "content": text, "finish_reason": HOOK_FEEDBACK})
         self._continuations += 1
         notice = Notice(f"A hook continues the turn: {self._feedback}", ends_answer=True)
@@ -476,7 +477,8 @@ class Turn:
         pending = self._deps.pop_steering()
         if pending:
             text = join_texts(pending)
-            row_id = self._deps.store.add_prompt(text, self._lease, **stored_identity(pending))
+            prompt = NewPrompt(text, joint_identity(pending))
+            row_id = self._deps.store.add_prompt(prompt, self._lease)
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id, text=text)
         return bool(pending)

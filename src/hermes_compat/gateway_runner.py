@@ -24,7 +24,7 @@ from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
-    from gateway.routing.entries import SessionEntry
+    from gateway.routing.sources import SessionEntry
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from gateway.routing.entries import local_now
 from gateway.routing.session_routes import SessionRoutes
+from gateway.routing.sources import local_now
 from hermes_compat import session_rows
 from hermes_state.store import SessionDB
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import GatewayConfig
-    from gateway.routing.entries import SessionEntry
+    from gateway.routing.sources import SessionEntry
     from hermes_compat.session_rows import RewindDict
     from hermes_core.messages import Message
 

@@ -12,8 +12,14 @@ from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.checkpoints.records import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
-from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
-from hermes_agent.context.system_prompt import LARGE_PROFILE, system_prompt, with_instructions
+from hermes_agent.context.profiles import (
+    LARGE_PROFILE,
+    AgentProfile,
+    profile_for,
+    system_prompt,
+    warning_for,
+    with_instructions,
+)
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
@@ -29,7 +35,7 @@ from hermes_agent.tools.schedule import SCHEDULE_TOOL, schedule_tool
 from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.tools.web.tools import WebTools
-from hermes_agent.turn_deadline import TurnLimits
+from hermes_agent.turn_control import TurnLimits
 from hermes_conversation import shell_hooks
 from hermes_conversation.command_environment import (
     command_environment,
@@ -48,7 +54,6 @@ from hermes_conversation.role_limits import (
     schedule_review,
     tools_of_role,
 )
-from hermes_conversation.scheduled_jobs import PersonsJobs, chat_requester, local_requester
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.yaml_reader import is_set
@@ -73,7 +78,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.tools.send_file import SendsFiles
     from hermes_agent.tools.terminal import LimitsCommands
-    from hermes_conversation.scheduled_jobs import JobRequester
+    from hermes_conversation.scheduled_jobs import JobRequester, PersonsJobs
     from hermes_core.config.file import Settings
     from hermes_state.delivery.stored_json import StoredSource
     from hermes_state.sessions.records import SessionRow
@@ -270,7 +275,7 @@ def _own_tools(
     own = standard_tools(jobs, limits, memory or MemoryFiles(), history, media_of(db))
     own = [tool for tool in own if memory is not None or tool.name != "memory"]
     if options.source != CRON:  # a scheduled run does not schedule further ones
-        own.append(schedule_tool(PersonsJobs(db, job_requester(options))))
+        own.append(schedule_tool(lambda: _persons_jobs(db, options)))
     if options.send_file is not None:
         own.append(send_file_tool(limits, options.send_file))
     return own
@@ -342,8 +347,16 @@ def conversation_folder(options: ConversationOptions) -> Path:
     return folder_of_role(options.role, options.person)
 
 
+def _persons_jobs(db: SessionDB, options: ConversationOptions) -> PersonsJobs:
+    from hermes_conversation.scheduled_jobs import PersonsJobs  # noqa: PLC0415 - most turns do without
+
+    return PersonsJobs(db, job_requester(options))
+
+
 def job_requester(options: ConversationOptions) -> JobRequester:
     """Who schedules jobs in a conversation."""
+    from hermes_conversation.scheduled_jobs import chat_requester, local_requester  # noqa: PLC0415 - as above
+
     if options.chat is None:
         return local_requester()
     return chat_requester(options.chat, options.role)

@@ -17,18 +17,18 @@ from hermes_agent.events import (
     TurnFinished,
     TurnStarted,
 )
-from hermes_agent.messages import Usage
+from hermes_agent.messages import ANONYMOUS, PromptIdentity, Usage
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_agent.tools.prompter import SecretPrompter
 from hermes_agent.tools.todo import current_items
 from hermes_conversation import agent_factory, attachments, export
+from hermes_conversation.attachments import MentionReader, MentionResult
 from hermes_conversation.file_history import FileHistory
 from hermes_conversation.file_index import FileIndex
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.input_lines import run_shell_line
-from hermes_conversation.mentions import MentionReader, MentionResult
 from hermes_conversation.title_writer import TitleWriter
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -126,16 +126,20 @@ class Conversation:
         return self._bundle
 
     def send(
-        self, text: str, media: Sequence[str] = (), pictures: Pictures | None = None, **fields: Any
+        self,
+        text: str,
+        media: Sequence[str] = (),
+        pictures: Pictures | None = None,
+        identity: PromptIdentity = ANONYMOUS,
+        on_answer: AnswerHook | None = None,
     ) -> Iterator[Event]:
         """Send a prompt with *pictures*, or the attached ones; yield the events of the turn.
 
-        *media* are references to stored pictures. *fields* are stored with the message, e.g.
-        its identity or its ID on a platform; `on_answer` is that of `AIAgent.turn`.
+        *media* are references to stored pictures; *on_answer* is that of `AIAgent.turn`.
         """
         own, is_started = self.take_pictures() if pictures is None else pictures, False
         try:
-            for event in self._with_hook_notices(self._send(text, media, own, **fields)):
+            for event in self._with_hook_notices(self._send(text, media, own, identity, on_answer)):
                 if isinstance(event, TurnStarted):
                     is_started = True
                     self._note_start()
@@ -145,7 +149,12 @@ class Conversation:
                 self.pictures[:0] = own
 
     def _send(
-        self, text: str, media: Sequence[str], own: Pictures, **fields: Any
+        self,
+        text: str,
+        media: Sequence[str],
+        own: Pictures,
+        identity: PromptIdentity,
+        on_answer: AnswerHook | None,
     ) -> Iterator[Event]:
         if (failure := self._hook_refusal(text)) is not None:
             yield TurnFinished(TurnEnd.FAILED, "", Usage(), str(failure), failure)
@@ -160,7 +169,7 @@ class Conversation:
         yield from map(Notice, mentioned.notices)
         self._continue_imported()
         self.agent.on_review = self.on_review
-        for event in self.agent.turn(content, **fields):
+        for event in self.agent.turn(content, identity, on_answer):
             if isinstance(event, TurnFinished) and self._options.has_automatic_title:
                 self.titles.start(self.agent, text, event)
             yield event

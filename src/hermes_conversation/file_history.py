@@ -11,8 +11,7 @@ from hermes_agent.checkpoints.git_process import find_git
 from hermes_agent.checkpoints.records import TURN
 from hermes_agent.checkpoints.restore import FileRestore, diff_of
 from hermes_agent.permissions.file_access import FileAccess
-from hermes_agent.permissions.file_writes import write_findings
-from hermes_agent.permissions.path_zones import PathContext
+from hermes_agent.permissions.path_zones import PathContext, write_findings
 from hermes_agent.permissions.verdicts import Level
 from hermes_core.errors import UsageError
 from hermes_core.paths import hermes_home

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.sandbox.runner import find_sandbox
-from hermes_agent.tools.arguments import ToolError, resolve_path
-from hermes_agent.tools.base import failure
+from hermes_agent.tools.base import ToolError, failure, resolve_path
 from hermes_agent.tools.prompter import UNAVAILABLE, ApprovalAnswer
 from hermes_agent.tools.schedule import OWN_REMINDER, review_call, review_members_call
 from hermes_core import paths

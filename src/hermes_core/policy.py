@@ -25,21 +25,25 @@ RESET_MODES = ("none", "idle", "daily", "both")
 
 @dataclass(frozen=True, slots=True)
 class ResetPolicy:
-    """When a place gets a new conversation automatically."""
+    """When a place gets a new conversation automatically, and whether the user is notified."""
 
     mode: str = "none"
     at_hour: int = 4
     idle_minutes: int = 1440
+    notify: bool = True
+    notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
 
     def __post_init__(self) -> None:
         if self.mode not in RESET_MODES:
-            raise ConfigError(
-                f"Reset mode {self.mode!r}: it must be one of none, idle, daily, both."
-            )
+            raise ConfigError(f"Invalid reset mode {self.mode!r}; use none, idle, daily or both.")
         if not 0 <= self.at_hour <= 23:
             raise ConfigError(f"Reset hour {self.at_hour}: it must be from 0 to 23.")
         if self.idle_minutes < 1:
             raise ConfigError(f"Idle minutes {self.idle_minutes}: it must be at least 1.")
+
+    def notifies(self, platform: str) -> bool:
+        """Whether users of a platform are notified of an automatic reset."""
+        return self.notify and platform not in self.notify_exclude_platforms
 
     def expired(self, last_active: datetime, now: datetime, zone: ZoneInfo) -> Expiry | None:
         """Why a conversation last active at *last_active* has expired at *now*, or None."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from hermes_agent import events
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools import files
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.pending_input import (

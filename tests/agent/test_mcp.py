@@ -18,7 +18,7 @@ import pytest
 from hermes_agent.mcp.config import McpServerConfig
 from hermes_agent.mcp.server_pool import McpServers
 from hermes_agent.mcp.tools import result_text
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_agent.turn_control import Cancel
 from support.mcp_process import LIBRARY_PROGRAM, PROGRAM, is_over
 from support.waiting import PATIENCE_SECONDS

@@ -15,7 +15,7 @@ import pytest
 from hermes_agent.mcp.config import McpServerConfig
 from hermes_agent.mcp.server_pool import McpServers
 from hermes_agent.tools import process_groups
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from support.command_line import command
 from support.mcp_process import PROGRAM, is_over
 from support.model_servers import model_argument, model_servers

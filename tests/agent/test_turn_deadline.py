@@ -10,8 +10,7 @@ from hermes_agent import toolbox
 from hermes_agent.events import ToolFinished, ToolStarted, TurnEnd
 from hermes_agent.messages import ToolCall
 from hermes_agent.tools.base import Tool, success
-from hermes_agent.turn_control import Cancel
-from hermes_agent.turn_deadline import LONGEST_TOOL_SECONDS, TurnDeadline, TurnLimits
+from hermes_agent.turn_control import LONGEST_TOOL_SECONDS, Cancel, TurnDeadline, TurnLimits
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:

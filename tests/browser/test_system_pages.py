@@ -12,8 +12,7 @@ from playwright.sync_api import expect
 
 import hermes_plugin_host
 from gateway import status
-from hermes_cli.commands.dashboard.gateway_administration import GatewayControl
-from hermes_cli.commands.dashboard.process import GatewayStatusReader
+from hermes_app.dashboard import GatewayControl, GatewayStatusReader
 from hermes_core.config.file import ConfigFile
 from support.browsers import PHONE, ROOT
 from support.command_line import run_hermes

@@ -40,7 +40,7 @@ def names(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
 
 
-def test_undo_shows_the_diff_and_asks_what_to_restore(folder: Path) -> None:
+def test_undo_takes_messages_back_and_files_where_asked(folder: Path) -> None:
     index = (folder / ".git" / "index").stat().st_mtime_ns
     with ScriptServer(ModelScript.parse(STEPS)) as server:
         child = start_chat(server, "--mode", "full")
@@ -53,25 +53,22 @@ def test_undo_shows_the_diff_and_asks_what_to_restore(folder: Path) -> None:
         child.expect(EDITOR)
         assert names(folder) == {"a.txt": "two\n", "new": "n\n"}
         child.sendline("/undo")
-        child.expect("Restoring would change 3 files")
-        child.expect("b.txt: deleted by the agent")
-        child.expect("1. conversation and files")
-        child.expect("4. cancel")
-        child.sendline("1")
+        child.expect("Undid 4 messages")
+        child.expect("3 changed files stay; /checkpoints restore 2")
+        child.expect(EDITOR)
+        child.sendline("/redo")  # replaces the old prompt in the input
+        child.expect("Restored 4 messages")
+        child.expect(EDITOR)
+        child.sendline("/undo both")
         child.expect("Restored 3 files")
         child.expect("Undid 4 messages")
         child.expect(EDITOR)
         assert names(folder) == {"a.txt": "one\n", "b.txt": "kept\n"}
-        child.send("/redo\r")  # replaces the old prompt in the input
+        child.sendline("/redo")
         child.expect("Restored 4 messages")
         child.expect(EDITOR)
         (folder / "a.txt").write_text("mine\n")
-        child.send("/undo 2\r")
-        child.expect(r"a.txt: created by the agent \(changed since\)")
-        child.expect("3. files only")
-        child.sendline("3")
-        child.expect("a.txt was changed since")
-        child.sendline("1")
+        child.sendline("/undo 2 files")
         child.expect(r"Not restored: a.txt \(changed since")
         child.expect(EDITOR)
         child.sendline("/diff")

@@ -12,7 +12,7 @@ from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.tools.prompter import ApprovalRequest
 from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
 from hermes_cli.output import CommandOutput
-from support.plain_terminal import quit_chat, start_chat, stored_messages
+from support.plain_terminal import EDITOR, quit_chat, start_chat, stored_messages
 from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
@@ -35,10 +35,13 @@ def old_folder(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:
+def test_each_approval_is_answered_by_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("old", "older"):
         (tmp_path / name).mkdir()
-    calls = [f"{{name: terminal, arguments: {{command: rm -rf {tmp_path}/{name}}}}}"
+    calls = [f"{{name: terminal, arguments: {{command: rm -rf {name}}}}}"
              for name in ("old", "older")]  # fmt: skip
     steps = f"steps: [{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: Done.}}]"
     with ScriptServer(ModelScript.parse(steps)) as server:
@@ -47,7 +50,7 @@ def test_an_approval_is_answered_by_a_line_or_a_command(tmp_path: Path) -> None:
         child.expect("Allow")
         child.sendline("o")
         child.expect("Allow")
-        child.sendline("/deny")
+        child.sendline("deny")
         child.expect("Done.")
         quit_chat(child)
     assert not (tmp_path / "old").exists()
@@ -73,7 +76,7 @@ def test_an_invalid_answer_approves_nothing(old_folder: Path, line: str) -> None
         child.sendline("clean up")
         child.expect("REASON\\): ")
         child.sendline(line)
-        child.expect("messages +2" if line == "/status" else "once, session, always or deny")
+        child.expect("once, session, always or deny")
         assert old_folder.exists()
         child.sendline("No")
         child.expect("Done.")
@@ -81,40 +84,12 @@ def test_an_invalid_answer_approves_nothing(old_folder: Path, line: str) -> None
     assert old_folder.exists()
 
 
-def test_a_turn_that_waits_for_approval_can_be_stopped(old_folder: Path) -> None:
-    with model_server(terminal(f"rm -rf {old_folder}")) as server:
-        child = start_chat(server)
-        child.sendline("clean up")
-        child.expect("REASON\\): ")
-        child.sendline("/stop")
-        quit_chat(child)
-        assert len(server.requests) == 1
-    assert old_folder.exists()
-
-
-def test_input_before_the_answer_reaches_the_turn(old_folder: Path) -> None:
-    with model_server(terminal(f"rm -rf {old_folder}")) as server:
-        child = start_chat(server)
-        child.sendline("clean up")
-        child.expect("REASON\\): ")
-        child.sendline("/steer only this one")
-        child.sendline("/approve once")
-        child.expect("Done.")
-        quit_chat(child)
-    assert not old_folder.exists()
-    assert ("user", "only this one") in stored_messages()
-
-
-def test_text_answers_a_question_and_commands_do_not() -> None:
+def test_a_line_answers_a_question() -> None:
     prompt_task = {"calls": [{"name": "clarify", "arguments": {"question": "Which one?"}}]}
     with model_server(prompt_task) as server:
         child = start_chat(server)
         child.sendline("go")
         child.expect("Which one.\r\n> ")
-        child.sendline("/approve")
-        child.expect("No question to answer")
-        child.sendline("/status")
-        child.expect("messages +2")
         child.sendline("stop at the second")
         child.expect("Done.")
         quit_chat(child)
@@ -122,12 +97,14 @@ def test_text_answers_a_question_and_commands_do_not() -> None:
 
 
 def test_the_end_of_input_approves_nothing(old_folder: Path) -> None:
-    with model_server(terminal("sleep 1.5"), terminal(f"rm -rf {old_folder}")) as server:
+    with model_server(terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
-        child.expect("sleep 1.5")
+        child.expect("REASON\\): ")
         child.sendeof()
         child.expect("Done.")
+        child.expect(EDITOR)
+        child.sendeof()
         child.expect(pexpect.EOF)
         child.close()
     assert child.exitstatus == 0

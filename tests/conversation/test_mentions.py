@@ -17,11 +17,10 @@ from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation import attachments, slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
-from hermes_conversation.attachments import with_attachments
+from hermes_conversation.attachments import MentionReader, with_attachments
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.file_index import FileIndex
 from hermes_conversation.input_lines import memory_note, run_shell_line, shell_command
-from hermes_conversation.mentions import MentionReader
 from hermes_conversation.slash_commands import Surface
 from hermes_conversation.slash_output import code_blocks, context_rows
 from hermes_conversation.tool_results import report_of

@@ -11,8 +11,7 @@ import pytest
 from gateway.config import GatewayConfig, Platform
 from gateway.inbound.commands import RESET_REPLY
 from gateway.platforms.base import MessageEvent
-from gateway.routing.entries import SessionEntry
-from gateway.routing.sources import SessionSource, build_session_key
+from gateway.routing.sources import SessionEntry, SessionSource, build_session_key
 from gateway.run import GatewayRunner
 
 SOURCE = SessionSource(Platform.TELEGRAM, "chat", user_id="user", chat_type="dm")

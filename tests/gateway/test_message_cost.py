@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from gateway import store_retry
+from gateway import supervision
 from gateway.inbound import inbox_workers
 from hermes_core.config.file import ConfigFile
 from hermes_state.engine.sqlite import writer
@@ -39,13 +39,13 @@ async def test_the_inbox_is_looked_at_once_after_a_message(
     db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[str] = []
-    look = store_retry.read_or_none
+    look = supervision.read_or_none
 
     async def read_or_none(read: Callable[[], object], step: str) -> object:
         looks.append(step)
         return await look(read, step)
 
-    monkeypatch.setattr(store_retry, "read_or_none", read_or_none)
+    monkeypatch.setattr(supervision, "read_or_none", read_or_none)
     monkeypatch.setattr(inbox_workers, "POLL_SECONDS", 60.0)
     answering("[" + "{say: Hello.}, " * (MESSAGES + 3) + "]")
     async with running_gateway(db, tmp_path):

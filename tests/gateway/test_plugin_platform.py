@@ -19,8 +19,7 @@ from gateway import status
 from gateway.process.config_loader import config_of_home
 from gateway.process.http_server import HttpServer
 from gateway.process.runner import create_adapters
-from gateway.routing.entries import SessionEntry
-from gateway.routing.sources import SessionSource
+from gateway.routing.sources import SessionEntry, SessionSource
 from hermes_conversation.command_environment import environment_without_secrets
 from support.gateway_process import GatewayProcess
 from support.model_servers import model_servers

@@ -20,6 +20,7 @@ from support.model_servers import configured_models
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is missing")
 SECRET = "canary-4f1c9e"
 START_UP_FILE = "# start-up file\n"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import shutil
 
 import pytest
 
 from acceptance.campaign import IS_FULL
 from security.bash_fuzz import Judge, Room, campaign
-from security.conftest import CanaryHome, run_in_mode
+from security.conftest import CanaryHome, needs_bubblewrap, run_in_mode
 
 SEEDS = (3, 14, 159)
 SCRIPTS = 400
@@ -67,7 +66,6 @@ KNOWN_SCRIPTS = [
     "git -c ${X}alias.x=!$'boom' x",
     "git -c ${X}alias.x=!boom x",
 ]
-needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is missing")
 
 
 @pytest.mark.parametrize("form", HIDDEN_FORMS)

@@ -10,7 +10,7 @@ import pytest
 from hermes_agent.sandbox import bubblewrap
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_core.config.file import ConfigFile
-from security.conftest import CanaryHome, run_in_mode
+from security.conftest import CanaryHome, needs_bubblewrap, run_in_mode
 from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def program(canary: CanaryHome, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
+@pytest.fixture(params=[pytest.param("bubblewrap", marks=needs_bubblewrap), "landlock"])
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if request.param == "landlock":
         monkeypatch.setattr(bubblewrap, "PROGRAM", "bwrap-that-is-missing")
@@ -75,6 +75,7 @@ def test_the_file_tools_do_not_write_program_files(canary: CanaryHome, program: 
     assert not (program / "lib" / "zz.pth").exists()
 
 
+@needs_bubblewrap
 def test_a_folder_below_the_program_stays_readable(canary: CanaryHome, program: Path) -> None:
     (result,) = run_in_mode(canary, "workspace", f"ls {program}/lib; echo x > free.txt")
     assert result["output"].split() == ["known.py"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from security.conftest import SECRET
+from security.conftest import SECRET, needs_bubblewrap
 from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def test_a_server_reads_no_secret_in_any_mode(canary: CanaryHome, port: int, mod
     assert "environment clean" in report
 
 
+@needs_bubblewrap
 def test_a_server_writes_in_the_working_folder_only(canary: CanaryHome, port: int) -> None:
     before = canary.state()
     report = attack(canary, port, "workspace")

@@ -17,12 +17,13 @@ from hermes_agent.permissions.grants import Grants
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.jobs import Jobs
 from hermes_core.config.file import ConfigFile
-from security.conftest import SECRET, START_UP_FILE, CanaryHome, run_in_mode
+from security.conftest import SECRET, START_UP_FILE, CanaryHome, needs_bubblewrap, run_in_mode
 from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
     from hermes_agent.tools.jobs import CommandJob
 
+pytestmark = needs_bubblewrap
 MODES = ("plan", "workspace", "full")
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from security.conftest import SECRET, CanaryHome, run_in_mode
+from security.conftest import SECRET, CanaryHome, needs_bubblewrap, run_in_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = needs_bubblewrap
 MODES = ("plan", "workspace", "full")
 
 

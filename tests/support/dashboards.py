@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2 as httpx
 
-from hermes_cli.commands.dashboard.gateway_administration import GatewayAdministrator
+from hermes_app.dashboard import GatewayAdministrator
 from hermes_core.atomic_files import write_atomically
 from hermes_core.paths import hermes_home
 from hermes_dashboard import server as dashboard_server

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from gateway.inbound.questions import ChatQuestions, OpenChatQuestion
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
-    from gateway.routing.entries import SessionEntry
     from gateway.routing.session_routes import SessionRoutes
+    from gateway.routing.sources import SessionEntry
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.slash_commands import SlashCommand
     from hermes_state.delivery.stored_json import ReplyTarget

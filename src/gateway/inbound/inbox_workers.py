@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from gateway import store_retry
+from gateway import supervision
 from gateway.inbound.commands import OVERTAKING_COMMANDS
 from hermes_core.isolate import Failure, attempt
 
@@ -222,7 +222,7 @@ class InboxWorkers:
 
     async def _release(self, row: IncomingMessage) -> None:
         release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)
-        await store_retry.write_with_retry(release, "inbox release")
+        await supervision.write_with_retry(release, "inbox release")
 
     async def _claim(self) -> tuple[IncomingMessage, bool] | None:
         """Claim the next message, those of the owner first; and whether it is one of them."""
@@ -248,7 +248,7 @@ class InboxWorkers:
             return None if row is None else (row, row.session_key == owners_key)
 
         try:
-            return await store_retry.read_or_none(claim, "inbox claim")
+            return await supervision.read_or_none(claim, "inbox claim")
         finally:
             if has_place:
                 self.give_back()
@@ -259,7 +259,7 @@ class InboxWorkers:
             key = next(iter(self._command_keys))
             del self._command_keys[key]
             claim = functools.partial(self._db.inbox.claim_command, key, OVERTAKING_COMMANDS)
-            row = await store_retry.read_or_none(claim, "inbox claim")
+            row = await supervision.read_or_none(claim, "inbox claim")
             if row is not None:
                 task = self.start(row, is_owners=False)
                 self._commands.add(task)
@@ -290,12 +290,12 @@ class InboxWorkers:
         if not isinstance(failure, Failure):
             return
         # A failure of the store does not count as an attempt.
-        is_attempt = not store_retry.is_store_failure(failure.error)
-        time.sleep(store_retry.RETRY_SECONDS)
+        is_attempt = not supervision.is_store_failure(failure.error)
+        time.sleep(supervision.RETRY_SECONDS)
         # A message is given up with a reply; one that fails even so is quarantined.
         is_hopeless = is_attempt and row.attempts > self._max_attempts
         error = f"{type(failure.error).__name__}: {failure.error}" if is_hopeless else ""
-        store_retry.write_until_stopped(
+        supervision.write_until_stopped(
             lambda: self._db.inbox.requeue(row, is_attempt=is_attempt, error=error),
             "inbox release",
             lambda: self._is_closed,

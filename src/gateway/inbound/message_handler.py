@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from gateway.inbound.commands import ChatCommands
     from gateway.inbound.turn_runner import TurnRunner
     from gateway.platforms.base import MessageEvent
-    from gateway.routing.entries import SessionEntry
     from gateway.routing.session_routes import SessionRoutes
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
     from hermes_state.delivery.rows import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredUsage
     from hermes_state.engine.transaction import Tx
@@ -340,8 +339,7 @@ class MessageHandler:
         """The one-time notice of a conversation that the reset policy has started."""
         policy = self._routes.config.get_reset_policy(entry.platform, entry.chat_type)
         platform = entry.platform.value if entry.platform else ""
-        is_enabled = policy.notify and platform not in policy.notify_exclude_platforms
-        if not (is_enabled and entry.was_auto_reset and entry.reset_had_activity):
+        if not (policy.notifies(platform) and entry.was_auto_reset and entry.reset_had_activity):
             return []
         return [RESET_NOTE.format(reason=entry.auto_reset_reason)]
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.platforms.base import MessageEvent
-    from gateway.routing.entries import SessionEntry
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
 
 MAX_NAME_CHARS: Final = 80
 MAX_QUOTE_CHARS: Final = 500

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from gateway.inbound.inbox_workers import InboxWorkers
     from gateway.platforms.base import Adapter
     from gateway.routing.conversation_cache import ConversationCache
-    from gateway.routing.entries import SessionEntry
     from gateway.routing.session_routes import SessionRoutes
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state.delivery.rows import IncomingMessage, ReceivedMessage

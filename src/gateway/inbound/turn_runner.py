@@ -21,8 +21,9 @@ from hermes_agent import events
 from hermes_agent.answer_problems import find_problem, with_notice
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_agent.events import FailureKind, ToolFinished, ToolStarted
+from hermes_agent.messages import PromptIdentity
 from hermes_agent.toolbox import STOP_SECONDS
-from hermes_agent.turn_deadline import LONGEST_TOOL_SECONDS, MAX_CHECK_SECONDS
+from hermes_agent.turn_control import LONGEST_TOOL_SECONDS, MAX_CHECK_SECONDS
 from hermes_core.errors import HermesError, LeaseTakenError, NoModelError, StoreError
 from hermes_core.roles import Right, may
 from hermes_state.files import media_of
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
     from gateway.outbound.live_reply import LiveReplies, ReplyBuffer
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
-    from gateway.routing.entries import SessionEntry
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
     from hermes_agent.answer_problems import AnswerProblem
     from hermes_agent.events import Event
     from hermes_agent.messages import Usage
@@ -293,11 +293,13 @@ class TurnRunner:
         return conversation.send(
             "\n".join([*texts, *notes]),
             [image for attachment in attachments for image in attachment.images],
-            uid=uid,
-            aliases=merged,
+            identity=PromptIdentity(
+                uid,
+                tuple(merged),
+                prompt.rows[0].message_id,
+                (source.user_id or "") if source is not None else "",
+            ),
             on_answer=on_answer,
-            platform_message_id=prompt.rows[0].message_id,
-            sender_id=(source.user_id or "") if source is not None else "",
         )
 
     def _fetch_files(self, event: MessageEvent) -> None:

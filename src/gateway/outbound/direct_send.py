@@ -14,8 +14,7 @@ from gateway.inbound import inbox_codec
 from gateway.outbound.chunks import split_text
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.names import Platform
-from gateway.routing.entries import SessionEntry
-from gateway.routing.sources import SessionSource
+from gateway.routing.sources import SessionEntry, SessionSource
 from hermes_core.errors import UsageError
 from hermes_state.delivery import inbox
 from hermes_state.files import media_of, shared_files

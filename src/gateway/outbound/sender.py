@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import store_retry
+from gateway import supervision
 from gateway.platforms.base import Button, Edits, ErrorKind, OutgoingMessage, SendResult
 from hermes_core.atomic_files import write_atomically
 from hermes_core.isolate import Failure, attempt_async
@@ -72,7 +72,7 @@ class OutboxSender:
             reply = None
             if self._is_connected():
                 claim = functools.partial(self._db.outbox.claim, self._platform, has_more=has_more)
-                reply = await store_retry.read_or_none(claim, "outbox claim")
+                reply = await supervision.read_or_none(claim, "outbox claim")
             has_more = reply is not None and reply.has_more
             if has_more:
                 self.wake()
@@ -114,7 +114,7 @@ class OutboxSender:
             after_seconds=result.retry_after,
             is_hopeless=not result.retryable and not result.may_have_arrived,
         )
-        await store_retry.write_with_retry(postpone, "outbox postponement")
+        await supervision.write_with_retry(postpone, "outbox postponement")
 
     def _fields(self, reply: StoredReply, **more: Any) -> dict[str, Any]:
         return log_fields(

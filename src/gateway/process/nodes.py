@@ -17,6 +17,7 @@ from gateway.inbound.commands import OVERTAKING_COMMANDS
 from hermes_conversation.role_limits import OWNER_FOLDER
 from hermes_conversation.slash_commands import ChatRule, names_with
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError
 from hermes_core.paths import workspace_path
 from hermes_state.engine.process_identity import node_name
@@ -29,26 +30,6 @@ if TYPE_CHECKING:
 
 # These select another conversation, so messages that wait before them come first.
 ROUTING_COMMANDS: Final = names_with(ChatRule.ROUTES)
-SHARED_SETTINGS: Final = (
-    "agent.approvals",
-    "agent.busy_input",
-    "display.timezone",
-    "gateway.dollars_per_day",
-    "gateway.group_sessions_per_user",
-    "gateway.job_failures",
-    "gateway.session_store_max_age_days",
-    "gateway.thread_sessions_per_user",
-    "gateway.tokens_per_day",
-    "gateway.unauthorized_dm_behavior",
-    "gateway.user_dollars_per_day",
-    "gateway.user_tokens_per_day",
-    "gateway.user_turns_per_minute",
-    "llm.model",
-    "session_reset.at_hour",
-    "session_reset.idle_minutes",
-    "session_reset.mode",
-    "store.node_timeout_seconds",
-)
 SHARED_BLOCKS: Final = ("reset_by_platform", "reset_by_type")
 TIME_ZONE_NAME: Final = "time zone of the system"
 
@@ -105,7 +86,8 @@ def answer_commands_of_missing(db: SessionDB, workers: InboxWorkers) -> None:
 def shared_values() -> dict[str, str]:
     """The settings of this node that all must agree on, as text."""
     config = ConfigFile.of_home()
-    values = {name: str(config.get(name)) for name in SHARED_SETTINGS}
+    shared_names = sorted(item.name for item in SETTINGS if item.is_shared_by_nodes)
+    values = {name: str(config.get(name)) for name in shared_names}
     blocks = {name: json.dumps(config.block(name), sort_keys=True) for name in SHARED_BLOCKS}
     return {**values, **blocks, TIME_ZONE_NAME: "/".join(time.tzname)}
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from gateway.inbound.access_control import AccessControl
     from gateway.platforms.base import Adapter, Button
     from gateway.process.connections import Connections
-    from gateway.routing.entries import SessionEntry
     from gateway.routing.session_routes import SessionRoutes
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
     from hermes_agent.tools.send_file import SendsFiles
     from hermes_state.delivery.stored_json import ReplyPayload
     from hermes_state.store import SessionDB

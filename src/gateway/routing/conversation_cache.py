@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.platforms.names import Platform
-from hermes_agent.context.system_prompt import with_instructions
+from hermes_agent.context.profiles import with_instructions
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.inbound.questions import ChatQuestions
-    from gateway.routing.entries import SessionEntry
-    from gateway.routing.sources import SessionSource
+    from gateway.routing.sources import SessionEntry, SessionSource
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.tools.send_file import SendsFiles
     from hermes_state.delivery.stored_json import StoredSource

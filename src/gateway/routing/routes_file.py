@@ -10,7 +10,7 @@ import logging
 import shutil
 from typing import TYPE_CHECKING, Final, cast
 
-from gateway.routing.entries import SessionEntry
+from gateway.routing.sources import SessionEntry
 from hermes_core.atomic_files import write_atomically
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.routing import entries, routes_file
-from gateway.routing.entries import SessionEntry, expiry_reason, local_now, user_zone
+from gateway.routing import routes_file, sources
 from gateway.routing.legacy_session_keys import format_legacy
-from gateway.routing.sources import place_of
+from gateway.routing.sources import SessionEntry, expiry_reason, local_now, place_of, user_zone
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.ids import new_gateway_session_id
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.routing.sources import SessionSource
+    from hermes_core.policy import ResetPolicy
     from hermes_state.delivery.routes import Route
     from hermes_state.store import SessionDB
 
@@ -62,7 +62,7 @@ class SessionRoutes:
                 return
             routes = self._db.routes.all()
             self._entries = {
-                item.session_key: item for item in map(entries.to_entry, routes) if item
+                item.session_key: item for item in map(sources.to_entry, routes) if item
             }
             self._import()
             self._loaded = True
@@ -80,9 +80,9 @@ class SessionRoutes:
         for entry in (*self._in_file(), *in_store):
             if entry.session_key in self._entries:
                 continue
-            entry.place = entry.place or entries.place_of(entry)
+            entry.place = entry.place or sources.key_of_entry(entry)
             self._entries[entry.session_key] = entry
-            db.routes.add(entries.to_route(entry))
+            db.routes.add(sources.to_route(entry))
         db.meta.set_meta(name, datetime.now().astimezone().isoformat())
 
     @property
@@ -104,7 +104,7 @@ class SessionRoutes:
         is_same = known is not None and known.session_id == route.session_id
         if known is not None and is_same and known.updated_at.timestamp() >= route.updated_at:
             return known
-        entry = entries.to_entry(route)
+        entry = sources.to_entry(route)
         if entry is not None:
             self._entries[session_key] = entry
         return entry
@@ -214,8 +214,8 @@ class SessionRoutes:
         entry.expiry_finalized = False
         self._is_export_due = True
         source = entry.platform.value if entry.platform else "unknown"
-        facts = entries.row_fields(entry)
-        return self._db.routes.reopen(entries.to_route(entry), source, facts)
+        facts = sources.row_fields(entry)
+        return self._db.routes.reopen(sources.to_route(entry), source, facts)
 
     def _reset_reason(self, entry: SessionEntry) -> str:
         if entry.suspended:
@@ -226,8 +226,8 @@ class SessionRoutes:
 
     def _begin(self, key: str, source: SessionSource) -> SessionEntry:
         entry = self._new_entry(key, source, self._new_id())
-        platform, facts = source.platform.value, entries.row_fields(entry)
-        self._db.routes.begin(entries.to_route(entry), platform, facts)
+        platform, facts = source.platform.value, sources.row_fields(entry)
+        self._db.routes.begin(sources.to_route(entry), platform, facts)
         return self._add(entry)
 
     def _new_entry(self, key: str, source: SessionSource, session_id: str) -> SessionEntry:
@@ -312,7 +312,7 @@ class SessionRoutes:
         with self._lock:
             new_id = self._new_id() if through else session_id
             entry = self._new_entry(self._generate_session_key(source), source, new_id)
-            route, facts = entries.to_route(entry), entries.row_fields(entry)
+            route, facts = sources.to_route(entry), sources.row_fields(entry)
             if through:
                 self._db.routes.begin_branch(route, session_id, through, facts)
             else:
@@ -326,8 +326,8 @@ class SessionRoutes:
             entry = self._current(session_key)
             if entry is None:
                 return None
-            new = entries.successor(entry, self._new_id(), local_now())
-            self._db.routes.branch(entries.to_route(new), entry.session_id, title, mark)
+            new = sources.successor(entry, self._new_id(), local_now())
+            self._db.routes.branch(sources.to_route(new), entry.session_id, title, mark)
             return self._add(new)
 
     def _point_at(
@@ -339,13 +339,13 @@ class SessionRoutes:
         *,
         ends_old: bool = True,
     ) -> SessionEntry:
-        new = entries.successor(old, session_id, local_now())
+        new = sources.successor(old, session_id, local_now())
         self._db.routes.move(
-            entries.to_route(new),
+            sources.to_route(new),
             old.session_id,
             reason,
             old.platform.value if old.platform else "unknown",
-            entries.row_fields(new),
+            sources.row_fields(new),
             mark,
             ends_old=ends_old,
         )
@@ -376,16 +376,16 @@ class SessionRoutes:
     def _put(self, entry: SessionEntry) -> None:
         """Store one entry."""
         self._is_export_due = True
-        self._db.routes.put(entries.to_route(entry))
+        self._db.routes.put(sources.to_route(entry))
 
     def _put_soon(self, entry: SessionEntry) -> None:
         """Store one entry with the next commit."""
         self._is_export_due = True
-        self._db.routes.put_soon(entries.to_route(entry))
+        self._db.routes.put_soon(sources.to_route(entry))
 
     # Expiry
 
-    def _policy(self, entry: SessionEntry) -> Any:
+    def _policy(self, entry: SessionEntry) -> ResetPolicy:
         return self.config.get_reset_policy(entry.platform, entry.chat_type)
 
     def _is_busy(self, entry: SessionEntry) -> bool:
@@ -440,7 +440,7 @@ class SessionRoutes:
             for entry in stale:
                 del self._entries[entry.session_key]
             if stale:
-                self._db.routes.drop(map(entries.to_route, stale))
+                self._db.routes.drop(map(sources.to_route, stale))
                 self._save()
         return len(stale)
 

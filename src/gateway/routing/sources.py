@@ -1,16 +1,29 @@
-"""The source of a message: platform, chat and sender, and the session key made of them."""
+"""Where messages come from, and the conversation of each place."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+import logging
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from gateway.platforms.names import Platform
-from gateway.routing.legacy_session_keys import format_legacy
+from gateway import config_values
+from gateway.config import Platform
+from gateway.routing.legacy_session_keys import format_legacy, parse_legacy
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import KeyFormatError
 from hermes_core.session_keys import SessionKey, place
+from hermes_core.time_zones import find_zone
+from hermes_state.delivery.routes import Route
 
 if TYPE_CHECKING:
-    from hermes_state.delivery.stored_json import StoredSource
+    from zoneinfo import ZoneInfo
+
+    from hermes_core.policy import Expiry, ResetPolicy
+    from hermes_state.delivery.stored_json import StoredRoute, StoredSource
+    from hermes_state.engine.values import SqlValue
+
 
 ALWAYS_FIELDS = (
     "chat_id",
@@ -116,3 +129,212 @@ def build_session_key(
             thread_sessions_per_user=thread_sessions_per_user,
         )
     )
+
+
+log = logging.getLogger(__name__)
+
+
+def key_of_entry(entry: SessionEntry) -> str:
+    """The canonical key of an entry that only has the text form; else the text itself."""
+    try:
+        certain = parse_legacy(entry.session_key).certain
+    except KeyFormatError:
+        certain = None
+    return certain.encode() if certain else entry.session_key
+
+
+def to_route(entry: SessionEntry) -> Route:
+    """The route of an entry."""
+    return Route(
+        entry.place or key_of_entry(entry),
+        entry.session_key,
+        entry.session_id,
+        entry.updated_at.timestamp(),
+        entry.to_dict(),
+    )
+
+
+def to_entry(route: Route) -> SessionEntry | None:
+    """The entry of a route; None if it is unreadable."""
+    try:
+        entry = SessionEntry.from_dict(route.entry)
+    except (TypeError, ValueError, KeyError) as error:
+        log.warning("route %s ignored: %s", route.session_key, error)
+        return None
+    entry.place = route.place
+    return entry
+
+
+def successor(entry: SessionEntry, session_id: str, now: datetime) -> SessionEntry:
+    """The entry of the same chat with another conversation."""
+    return SessionEntry(
+        entry.session_key,
+        session_id,
+        now,
+        now,
+        origin=entry.origin,
+        display_name=entry.display_name,
+        platform=entry.platform,
+        chat_type=entry.chat_type,
+        prev_session_id=entry.session_id,
+        place=entry.place,
+    )
+
+
+def row_fields(entry: SessionEntry) -> dict[str, SqlValue]:
+    """The columns of a conversation that describe its chat."""
+    origin = entry.origin
+    return {
+        "session_key": entry.session_key,
+        "chat_type": entry.chat_type,
+        "display_name": entry.display_name,
+        "chat_id": origin.chat_id if origin else None,
+        "thread_id": origin.thread_id if origin else None,
+        "user_id": origin.user_id if origin else None,
+    }
+
+
+STORED_ACTIVITY: Final = timedelta(seconds=5)  # that of shorter turns is stored at their start
+
+
+def expiry_reason(
+    entry: SessionEntry,
+    policy: ResetPolicy,
+    now: datetime | None = None,
+    zone: ZoneInfo | None = None,
+) -> Expiry | None:
+    """Why the conversation has expired: `idle` or `daily`; None if it has not."""
+    if policy.mode == "none":
+        return None
+    last_active, current = entry.updated_at.astimezone(UTC), now or datetime.now(UTC)
+    return policy.expired(last_active, current, zone or user_zone())
+
+
+def user_zone() -> ZoneInfo:
+    """The configured time zone of the user."""
+    return find_zone(ConfigFile.of_home().settings().get_str("display.timezone"))
+
+
+NUMBER_FIELDS: Final = (
+    "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "total_tokens",
+    "last_prompt_tokens",
+)  # fmt: skip
+FLAG_FIELDS: Final = (
+    "was_auto_reset", "reset_had_activity", "is_fresh_reset", "expiry_finalized", "suspended",
+    "resume_pending",
+)  # fmt: skip
+TEXT_FIELDS: Final = ("display_name", "auto_reset_reason", "resume_reason", "prev_session_id")
+PATH_LIKE: Final = re.compile(r"\.\.|[/\\]|^[A-Za-z]:")
+
+
+@dataclass
+class SessionEntry:
+    """A chat and its conversation; times are local and naive."""
+
+    session_key: str
+    session_id: str
+    created_at: datetime
+    updated_at: datetime
+    origin: SessionSource | None = None
+    display_name: str | None = None
+    platform: Platform | None = None
+    chat_type: str = "dm"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    total_tokens: int = 0
+    estimated_cost_usd: float = 0.0
+    cost_status: str = "unknown"
+    last_prompt_tokens: int = 0
+    was_auto_reset: bool = False
+    auto_reset_reason: str | None = None
+    reset_had_activity: bool = False
+    is_fresh_reset: bool = False
+    expiry_finalized: bool = False
+    suspended: bool = False
+    resume_pending: bool = False
+    resume_reason: str | None = None
+    last_resume_marked_at: datetime | None = None
+    prev_session_id: str | None = None
+    place: str = field(
+        default="", repr=False
+    )  # the canonical key; empty if only the text form is known
+
+    def end_turn(self, now: datetime) -> bool:
+        """Note the end of a turn; whether to store it, because expiry may depend on it.
+
+        The start of the turn is stored, which will do for a short one, unless the clock was set
+        back or, in another minute, a daily reset may have been due meanwhile.
+        """
+        start, self.updated_at = self.updated_at, now
+        is_short = timedelta(0) <= now - start < STORED_ACTIVITY
+        return not is_short or start.minute != now.minute
+
+    def to_dict(self) -> StoredRoute:
+        """The JSON form."""
+        resumed_at = self.last_resume_marked_at
+        data: StoredRoute = {
+            "session_key": self.session_key,
+            "session_id": self.session_id,
+            "created_at": self.created_at.isoformat(),
+            "updated_at": self.updated_at.isoformat(),
+            "platform": self.platform.value if self.platform else None,
+            "chat_type": self.chat_type,
+            "estimated_cost_usd": self.estimated_cost_usd,
+            "cost_status": self.cost_status,
+            "last_resume_marked_at": resumed_at.isoformat() if resumed_at else None,
+        }
+        names = (*NUMBER_FIELDS, *FLAG_FIELDS, *TEXT_FIELDS)
+        data.update(cast("StoredRoute", {name: getattr(self, name) for name in names}))
+        if self.origin is not None:
+            data["origin"] = self.origin.to_dict()
+        if self.place:
+            data["place"] = self.place
+        return data
+
+    @classmethod
+    def from_dict(cls, data: StoredRoute) -> Self:
+        """Read the JSON form; ValueError for an invalid session key or ID."""
+        session_key, session_id = str(data["session_key"]), str(data["session_id"])
+        if PATH_LIKE.search(session_id) or not session_id:
+            raise ValueError(f"{session_id!r} is not a valid session ID")
+        if ".." in session_key or "\\" in session_key or not session_key:
+            raise ValueError(f"{session_key!r} is not a valid session key")
+        stored_origin = data.get("origin")
+        origin: StoredSource = stored_origin if isinstance(stored_origin, dict) else {}
+        has_origin = _stored_platform(origin.get("platform")) is not None
+        resumed_at = data.get("last_resume_marked_at")
+        fields: dict[str, Any] = {
+            name: config_values.number(data.get(name), 0) for name in NUMBER_FIELDS
+        }
+        fields |= {name: config_values.flag(data.get(name), default=False) for name in FLAG_FIELDS}
+        fields |= {name: config_values.text(data.get(name)) or None for name in TEXT_FIELDS}
+        fields["expiry_finalized"] |= config_values.flag(data.get("memory_flushed"), default=False)
+        return cls(
+            session_key,
+            session_id,
+            datetime.fromisoformat(str(data["created_at"])),
+            datetime.fromisoformat(str(data["updated_at"])),
+            origin=SessionSource.from_dict(origin) if has_origin else None,
+            platform=_stored_platform(data.get("platform")),
+            chat_type=config_values.text(data.get("chat_type"), "dm"),
+            estimated_cost_usd=config_values.fraction(data.get("estimated_cost_usd"), 0.0),
+            cost_status=config_values.text(data.get("cost_status"), "unknown"),
+            last_resume_marked_at=datetime.fromisoformat(str(resumed_at)) if resumed_at else None,
+            place=config_values.text(data.get("place")),
+            **fields,
+        )
+
+
+def _stored_platform(name: object) -> Platform | None:
+    """A platform by its stored name, also of a plugin that is not loaded; None if it is invalid."""
+    try:
+        return Platform.registered(str(name)) if name else None
+    except ValueError:
+        return None
+
+
+def local_now() -> datetime:
+    """The local time without a zone, as entries store it."""
+    return datetime.now()  # noqa: DTZ005 - naive by format

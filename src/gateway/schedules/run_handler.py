@@ -18,6 +18,7 @@ from gateway.outbound import direct_send
 from gateway.outbound.chunks import split_text
 from gateway.routing.sources import SessionSource
 from hermes_agent import events
+from hermes_agent.messages import PromptIdentity
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
@@ -252,7 +253,9 @@ class ScheduledRunHandler:
 
         last = None
         uid = inbox_codec.message_uid(run.row.inbox_id)
-        for event in conversation.send(run.job.prompt, uid=uid, on_answer=deliver):
+        for event in conversation.send(
+            run.job.prompt, identity=PromptIdentity(uid), on_answer=deliver
+        ):
             self._context.on_progress(run.row.inbox_id, event)
             if isinstance(event, events.TurnFinished):
                 last = event

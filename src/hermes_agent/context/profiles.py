@@ -1,15 +1,16 @@
-"""Prompt size and tools by the size of the context window.
-
-A model with a small window gets a short prompt and few tools, and its conversations are
-summarized early. It is never rejected; the user is warned once.
-"""
+"""Profiles of an agent: the system prompt and the tools that fit its context window."""
 
 from __future__ import annotations
 
+import platform
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_agent.toolbox import Toolbox
+
 
 ALL_TOOLS: Final[frozenset[str]] = frozenset()
 SMALL_TOOLS: Final = frozenset({"terminal", "read_file", "write_file", "patch"})
@@ -90,3 +91,56 @@ def cut(text: str, characters: int, where: str) -> str:
     result = text[:characters]
     result = result[: result.rfind("\n")] if "\n" in result else result
     return f"{result}\n(cut; the rest is in {where})" if result.strip() else ""
+
+
+ROLE: Final = """\
+You are Hermes, a personal agent. You talk with one user and act for them with tools.
+
+- Do exactly and completely what was asked. Briefly state what you do and what you found.
+- Read a file before you edit it, and check your work by running it.
+- Prefer small exact edits. Run commands without prompts for input; long ones in the background.
+- If a call fails, read the error and try another way. If you are stuck, say so.
+- Never invent results. If you do not know, look it up or say that you do not know.
+- Ask only if a decision is the user's to make and cannot be undone.
+- Answer in the user's language, in plain sentences; use Markdown where it helps.\
+"""
+INSTRUCTIONS_HEAD: Final = "# Instructions of the client program"
+LARGE_PROFILE: Final = PROFILES[-1]
+
+
+def system_prompt(
+    cwd: Path,
+    *,
+    memory: str = "",
+    user: str = "",
+    skills: str = "",
+    about: str = "",
+    today: str = "",
+    profile: Profile = LARGE_PROFILE,
+    instructions: str = "",
+) -> str:
+    """The prompt of a new conversation in *cwd*, within the limits of *profile*."""
+    environment = _environment(cwd, today or time.strftime("%A, %d %B %Y"))
+    parts = {
+        "# This chat": about,
+        "# Instructions of the user and of this project": instructions,
+        "# About the user": cut(user, profile.memory_characters, "USER.md"),
+        "# Your memory": cut(memory, profile.memory_characters, "MEMORY.md"),
+        "# Skills (read one with skill_view before using it)": cut(
+            skills, profile.skills_characters, "the skill folders"
+        ),
+    }
+    return "\n\n".join(
+        [ROLE, environment, *(f"{head}\n{text}" for head, text in parts.items() if text)]
+    )
+
+
+def with_instructions(prompt: str, text: str) -> str:
+    """A prompt with the instructions of an API client, instead of those that it has."""
+    before, found, _ = prompt.rpartition(f"\n\n{INSTRUCTIONS_HEAD}\n")
+    text = text.replace(INSTRUCTIONS_HEAD, INSTRUCTIONS_HEAD.removeprefix("# "))
+    return f"{before if found else prompt}\n\n{INSTRUCTIONS_HEAD}\n{text}"
+
+
+def _environment(cwd: Path, today: str) -> str:
+    return f"Working folder: {cwd}\nSystem: {platform.system()}\nToday: {today}"

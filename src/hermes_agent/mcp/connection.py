@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.sandbox.runner import limited_command
 from hermes_agent.tools import process_groups
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_core.package_installer import Library
 from hermes_core.system_programs import program_on_path
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.sandbox.policy import SandboxPolicy
-    from hermes_agent.tools.watchdog import Watchdog
+    from hermes_agent.tools.process_groups import Watchdog
     from hermes_core.json_values import JsonObject
 
     # The limits of a server's program in a folder; None for none.

@@ -9,8 +9,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from hermes_agent.mcp.connection import CLOSE_SECONDS, McpConnection, load_sdk
-from hermes_agent.tools.arguments import ToolError
-from hermes_agent.tools.watchdog import Watchdog
+from hermes_agent.tools.base import ToolError
+from hermes_agent.tools.process_groups import Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import Refuse, RiskFinding
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool, failure, success
+from hermes_agent.tools.base import (
+    Tool,
+    ToolError,
+    failure,
+    parameter,
+    reporting_errors,
+    schema,
+    success,
+    text,
+)
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.paths import hermes_home
 from hermes_state.files import memory_name

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hermes_agent.permissions import file_writes
+from hermes_agent.permissions import path_zones
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
 from hermes_agent.permissions.file_access import FileAccess, ReviewedPaths
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants, suggested_rules
@@ -31,7 +31,7 @@ from hermes_agent.permissions.verdicts import (
 from hermes_agent.sandbox import bubblewrap
 from hermes_agent.sandbox.policy import git_folders
 from hermes_agent.sandbox.runner import find_sandbox
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_agent.tools.patch import preview_change
 from hermes_agent.tools.prompter import DENIED, UNAVAILABLE, ApprovalAnswer, ApprovalRequest
 from hermes_core.errors import UsageError
@@ -223,7 +223,7 @@ class Approvals:
         """Whether a file may be written."""
         target = str(caller.workspace / _home(Path(path)))
         context = self._context(caller, caller.workspace)
-        write_findings = tuple(file_writes.write_findings(target, context))
+        write_findings = tuple(path_zones.write_findings(target, context))
         write = RiskFinding("write", "changes files", Level.WRITE)
         return self._verdict(
             CommandReview((*write_findings, write), False), f"{tool} {target}", caller

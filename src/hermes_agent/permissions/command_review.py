@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.permissions import file_writes, forbidden, remote_effects, risks
+from hermes_agent.permissions import forbidden, path_zones, remote_effects, risks
 from hermes_agent.permissions.file_access import FileAccess
 from hermes_agent.permissions.nested_commands import (
     INTERPRETERS,
@@ -219,7 +219,7 @@ class _ReviewRun:
             self._found(finding)
         for target in script.writes:
             with self._reading(target.text):
-                self._found(*file_writes.write_findings(target.path, self._context))
+                self._found(*path_zones.write_findings(target.path, self._context))
         self.only_reads &= script.is_plain and all(
             READ_TARGETS.fullmatch(text) for text in script.redirects
         )
@@ -285,7 +285,7 @@ class _ReviewRun:
             reason = "runs a program whose name is only known at run time"
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._context))
-        self._found(*file_writes.findings(command, self._context))
+        self._found(*path_zones.findings(command, self._context))
         self._found(
             *(
                 finding

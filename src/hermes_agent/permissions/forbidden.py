@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hermes_agent.permissions.file_writes import split_options
-from hermes_agent.permissions.path_zones import DISK_DEVICES, holds_home, holds_system
+from hermes_agent.permissions.path_zones import (
+    DISK_DEVICES,
+    holds_home,
+    holds_system,
+    split_options,
+)
 from hermes_agent.permissions.shell_words import UNKNOWN_PART
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 

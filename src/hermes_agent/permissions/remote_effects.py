@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hermes_agent.permissions.file_writes import split_options
 from hermes_agent.permissions.nested_commands import INTERPRETERS
+from hermes_agent.permissions.path_zones import split_options
 from hermes_agent.permissions.risks import subcommand
 from hermes_agent.permissions.shell_words import word_set
 from hermes_agent.permissions.verdicts import RiskFinding

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hermes_agent.permissions.file_writes import split_options, write_findings
 from hermes_agent.permissions.forbidden import hides_options
 from hermes_agent.permissions.nested_commands import INTERPRETERS
+from hermes_agent.permissions.path_zones import split_options, write_findings
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 

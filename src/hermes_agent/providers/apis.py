@@ -48,6 +48,11 @@ class ModelChoice(NamedTuple):
         return (self.base_url or self.api.default_url).rstrip("/")
 
     @property
+    def server(self) -> str:
+        """The base URL, or the name of the provider that has one of its own."""
+        return self.base_url or self.api.title
+
+    @property
     def is_built_in(self) -> bool:
         """Whether it is the built-in demo model."""
         return self.api.only_model == BUILT_IN

@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.events import ToolStarted, TurnEnd, TurnFinished
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema
-from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.base import Tool, ToolError, parameter, reporting_errors, schema, success
 from hermes_agent.tools.plan import PLAN_TOOL
 
 if TYPE_CHECKING:

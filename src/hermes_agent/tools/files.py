@@ -9,16 +9,18 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hermes_agent.tools import real_paths
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
+    always_reads,
     number,
     parameter,
     reporting_errors,
     resolve_path,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, always_reads, success
 from hermes_core.atomic_files import sync_folder
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from hermes_agent.sandbox.runner import ProgramLaunch, start_limited
 from hermes_agent.sandbox.start_up_guard import StartUpGuard
 from hermes_agent.sandbox.temporary import private_folder
 from hermes_agent.tools import process_groups
-from hermes_agent.tools.arguments import ToolError
-from hermes_agent.tools.watchdog import Watchdog
+from hermes_agent.tools.base import ToolError
+from hermes_agent.tools.process_groups import Watchdog
 from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:

@@ -6,16 +6,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
+    always_reads,
     choice,
     number,
     parameter,
     reporting_errors,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, always_reads, success
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles

@@ -6,16 +6,18 @@ import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_agent.tools import files
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
+    failure,
     flag,
     parameter,
     reporting_errors,
     resolve_path,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, failure, success
 
 if TYPE_CHECKING:
     from pathlib import Path

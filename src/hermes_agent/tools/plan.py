@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool, failure, success
+from hermes_agent.tools.base import (
+    Tool,
+    ToolError,
+    failure,
+    parameter,
+    reporting_errors,
+    schema,
+    success,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_agent.permissions.approvals import Approvals

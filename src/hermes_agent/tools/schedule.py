@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import RiskFinding
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
     choice,
     number,
     parameter,
     reporting_errors,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, success
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_agent.tools.base import ToolContext
     from hermes_core.json_values import JsonObject
 
@@ -48,7 +51,7 @@ class SchedulesJobs(Protocol):
         """Delete a job of the person."""
 
 
-def schedule_tool(jobs: SchedulesJobs) -> Tool:
+def schedule_tool(open_jobs: Callable[[], SchedulesJobs]) -> Tool:
     """The tool."""
     return Tool(
         SCHEDULE_TOOL,
@@ -60,7 +63,7 @@ def schedule_tool(jobs: SchedulesJobs) -> Tool:
             text=parameter("string", "prompt or reminder"),
             number=parameter("integer", "to remove"),
         ),
-        reporting_errors(lambda arguments, _context: _run(jobs, arguments)),
+        reporting_errors(lambda arguments, _context: _run(open_jobs(), arguments)),
     )
 
 

@@ -23,17 +23,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools import files, process_groups, real_paths
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
+    always_reads,
     choice,
     number,
     parameter,
     reporting_errors,
     resolve_path,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, always_reads, success
 from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes_agent.tools import real_paths
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
     parameter,
     reporting_errors,
     resolve_path,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, success
 from hermes_agent.tools.files import require_regular_file
 from hermes_core.errors import UsageError
 from hermes_core.media_store import MAX_FILE_BYTES

@@ -6,18 +6,20 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.sandbox.denials import find_denial
-from hermes_agent.tools.arguments import (
+from hermes_agent.tools.base import (
+    Tool,
     ToolError,
     choice,
+    failure,
     flag,
     number,
     parameter,
     reporting_errors,
     resolve_path,
     schema,
+    success,
     text,
 )
-from hermes_agent.tools.base import Tool, failure, success
 from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.messages import calls_in
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema
-from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.base import Tool, ToolError, parameter, reporting_errors, schema, success
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

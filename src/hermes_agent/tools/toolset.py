@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool, failure, success
+from hermes_agent.tools.base import (
+    Tool,
+    ToolError,
+    failure,
+    parameter,
+    reporting_errors,
+    schema,
+    success,
+    text,
+)
 from hermes_agent.tools.files import file_tools
 from hermes_agent.tools.memory import memory_tool, session_search_tool
 from hermes_agent.tools.patch import patch_tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from gateway.routing import entries, routes_file
+from gateway.routing import routes_file, sources
 from hermes_compat.original_home.home import read_json
 from hermes_compat.original_home.items import ItemState, MoveItem
 from hermes_core import human_format
@@ -14,7 +14,7 @@ from hermes_state.imports.original_history import FILE_NAME, OriginalHistory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gateway.routing.entries import SessionEntry
+    from gateway.routing.sources import SessionEntry
     from hermes_compat.original_home.items import MoveContext
     from hermes_core.json_values import JsonObject
     from hermes_state.imports.original_history import OriginalSession
@@ -83,8 +83,8 @@ def _of_database(context: MoveContext, read: Callable[[OriginalHistory], T], wit
 
 def _item(context: MoveContext, entry: SessionEntry) -> MoveItem:
     def add() -> None:
-        entry.place = entry.place or entries.place_of(entry)
-        context.db.routes.add(entries.to_route(entry))
+        entry.place = entry.place or sources.key_of_entry(entry)
+        context.db.routes.add(sources.to_route(entry))
 
     mark = f"route:{entry.session_key}:{entry.session_id}"
     detail = f"to conversation {entry.session_id}"

@@ -28,6 +28,8 @@ class Setting(NamedTuple):
         False  # grants something: a page's change needs a confirmation in a terminal
     )
 
+    is_shared_by_nodes: bool = False  # the gateways of one history must agree on it
+
     @property
     def section(self) -> str:
         """The top-level key in config.yaml."""

@@ -20,7 +20,7 @@ from hermes_agent.memory.files import (
     used_characters,
 )
 from hermes_agent.project.trust import assess_project
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_conversation.extensions import plugin_skills
 from hermes_core.paths import person_memory_path
 from hermes_core.roles import Person

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
 from hermes_core.hooks import BoundaryKind
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ PLATFORM_AND_EPOCH = """
     SELECT s.source, coalesce(i.epoch, 0) FROM sessions s
     LEFT JOIN hermes_session_index i ON i.session_id = s.id WHERE s.id = ?
 """
-NEXT_DUE = """
+NEXT_DUE = f"""
     SELECT sequence FROM hermes_boundary
-    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ? /* skip locked */
-"""
+    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ? {DIALECT.skip_locked}
+"""  # noqa: S608 - own names
 CLAIM = """
     UPDATE hermes_boundary SET state = 'delivering', process_id = ?, attempts = attempts + 1
     WHERE sequence = ? AND state = 'waiting'

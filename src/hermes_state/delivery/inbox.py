@@ -14,6 +14,7 @@ from hermes_state.delivery.rows import (
     MessageAges,
     ReceivedMessage,
 )
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ CLAIMABLE = """
         AND NOT EXISTS (
         SELECT 1 FROM hermes_paused_place p WHERE p.session_key = w.session_key AND p.until_at > ?)
 """
-OLDEST = "ORDER BY w.inbox_id LIMIT 1 /* skip locked */"
+OLDEST = f"ORDER BY w.inbox_id LIMIT 1 {DIALECT.skip_locked}"
 NEXT_INCOMING = f"SELECT inbox_id FROM hermes_inbox w WHERE {CLAIMABLE} {OLDEST}"  # noqa: S608
 NEXT_OF_PLACE = f"""
     SELECT inbox_id FROM hermes_inbox w WHERE w.session_key = ? AND {CLAIMABLE} {OLDEST}
@@ -66,11 +67,11 @@ WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
 """
-# The plus sign prevents SQLite from using the index on the state instead of the place's.
+# SQLite would use the index on the state instead of the place's.
 FOLLOWING = f"""
     SELECT {INCOMING_COLUMNS} FROM hermes_inbox
-    WHERE session_key = ? AND state IN ('waiting', 'claimed') AND +state = 'waiting'
-        AND inbox_id > ?
+    WHERE session_key = ? AND state IN ('waiting', 'claimed')
+        AND {DIALECT.unindexed}state = 'waiting' AND inbox_id > ?
     ORDER BY inbox_id LIMIT ?
 """  # noqa: S608 - own names
 # Messages that arrived, perhaps on another node, while this process handles their place.

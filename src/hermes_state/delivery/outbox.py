@@ -9,6 +9,7 @@ from hermes_core.backoff import Backoff
 from hermes_state.delivery import inbox, interruptions
 from hermes_state.delivery.inbox import settle
 from hermes_state.delivery.stored_json import is_object, read_object
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ NEXT_REPLY = f"""
         AND due_at <= ? {{platform}} AND NOT EXISTS (
         SELECT 1 FROM hermes_outbox e WHERE e.state IN ('waiting', 'sending', 'ambiguous')
             AND e.outbox_id < o.outbox_id AND e.platform = o.platform AND e.target = o.target)
-    ORDER BY outbox_id LIMIT 1 /* skip locked */
+    ORDER BY outbox_id LIMIT 1 {DIALECT.skip_locked}
 """  # noqa: S608 - own names
 HAS_UNSENT = """
     SELECT 1 FROM hermes_outbox o

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.messages import preview
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.engine.transaction import insert_sql
 from hermes_state.imports.identities import (
     IS_USABLE,
@@ -192,7 +193,7 @@ TOUCH_SESSION = """
 PATH = "SELECT path FROM hermes_imported_session WHERE session_id = ?"
 SET_PATH = "UPDATE hermes_imported_session SET path = ? WHERE session_id = ?"
 FORGET_UNIT = "DELETE FROM hermes_import_unit WHERE agent = ? AND unit_id = ?"
-IS_BRANCH = "SELECT 1 FROM sessions WHERE id = ? AND model_config LIKE ?"
+IS_BRANCH = f"SELECT 1 FROM sessions WHERE id = ? AND model_config {DIALECT.like} ?"  # noqa: S608 - own names
 BRANCH_MARKER: Final = "_branched_from"
 MARK_BRANCH = "UPDATE sessions SET model_config = ? WHERE id = ? AND model_config IS NULL"
 UPDATE_ROW = """

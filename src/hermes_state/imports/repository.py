@@ -6,12 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.imports import part_storage
 from hermes_state.imports.identities import IS_USABLE, identities, known_rows
-from hermes_state.imports.inheritance import complete_forks
 from hermes_state.imports.rows import SessionOrigin, UnitState
-from hermes_state.messages.edits import EditRepository
-from hermes_state.portable.importer import link_pending
 from hermes_state.repository import Repository
 from hermes_state.sessions import rows as sessions
 
@@ -84,9 +80,11 @@ class ImportRepository(Repository):
         not announced.
         """
 
+        from hermes_state.imports.part_storage import PartStorage  # noqa: PLC0415 - turns only read
+
         def store(tx: Tx) -> list[PartResult]:
             results = [
-                part_storage.PartStorage(tx, self.ids, agent, path, part).store(
+                PartStorage(tx, self.ids, agent, path, part).store(
                     is_live=is_live, run_started_at=run_started_at
                 )
                 for path, part, is_live in parts
@@ -114,15 +112,20 @@ class ImportRepository(Repository):
         """Link conversations whose parent was imported after them, and complete forks."""
         if not self.engine.read(lambda reader: reader.value(HAS_PENDING)):
             return 0
+        from hermes_state.imports.inheritance import complete_forks  # noqa: PLC0415 - as above
+        from hermes_state.portable.importer import link_pending  # noqa: PLC0415 - as above
+
         return self.engine.write_upkeep(lambda tx: link_pending(tx) + complete_forks(tx))
 
     def end_idle(self, before: float) -> list[str]:
         """End the conversations without a record since *before*; returns them."""
 
+        from hermes_state.imports.part_storage import IDLE  # noqa: PLC0415 - as above
+
         def end(tx: Tx) -> list[str]:
             ended = []
             for session_id, at in tx.rows(IDLE_SESSIONS, (before,)):
-                if sessions.end(tx, self.ids.new(), session_id, part_storage.IDLE, ended_at=at):
+                if sessions.end(tx, self.ids.new(), session_id, IDLE, ended_at=at):
                     ended.append(session_id)
             return ended
 
@@ -155,6 +158,8 @@ class ImportRepository(Repository):
         """
         if not self.is_foreign(session_id):
             return session_id
+        from hermes_state.messages.edits import EditRepository  # noqa: PLC0415 - as above
+
         return EditRepository(self.context).branch(session_id, source=source)
 
     def counts(self) -> dict[str, tuple[int, float]]:

@@ -20,10 +20,16 @@ from hermes_core.history_rows import (
 )
 from hermes_core.messages import HOOK_FEEDBACK
 from hermes_state.engine.database import InvalidTextError
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.copies import has_copies
 from hermes_state.messages.rows import PORTABLE_JSON_PREFIX, decode_json
 from hermes_state.sessions import lineage
+from hermes_state.sessions.sort_values import (
+    CHANGED_SESSIONS,
+    NEWEST_CHANGE,
+    SESSIONS_WITH_NEW_ROWS,
+)
 from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -50,9 +56,6 @@ NEXT_WITNESS: Final = """
     SELECT id, session_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1
 """
 SELECT_WITNESS: Final = "SELECT id, session_id, timestamp FROM messages WHERE id = ?"
-# Without NOT INDEXED, SQLite scans the complete session index for the distinct values.
-SESSIONS_WITH_NEW_ROWS: Final = "SELECT DISTINCT session_id FROM messages NOT INDEXED WHERE id > ?"
-CHANGED_SESSIONS: Final = "SELECT session_id FROM hermes_change WHERE sequence > ?"
 ALL_SESSIONS: Final = """
     SELECT s.id, coalesce(i.lifetime_messages, ?) FROM sessions s
     LEFT JOIN hermes_session_index i ON i.session_id = s.id ORDER BY s.started_at DESC
@@ -74,10 +77,10 @@ TITLES_UNINDEXED: Final = "SELECT title FROM sessions WHERE id = ?"
 # In a database that several processes write to, numbers are those of transactions: one with a
 # lower number may commit later, so the sum of the recent ones is compared, too.
 RECENT_TRANSACTIONS: Final = 10_000
-CHANGES_VERSION: Final = """
-    SELECT sum(sequence), count(*) FROM hermes_change WHERE sequence > ? + (
-        SELECT sequence FROM hermes_change WHERE sequence > 0 ORDER BY sequence DESC LIMIT 1)
-"""
+CHANGES_VERSION: Final = f"""
+    SELECT sum(sequence), count(*) FROM {DIALECT.changes_after} ? + (
+        SELECT sequence FROM {DIALECT.changes_after} 0 ORDER BY sequence DESC LIMIT 1)
+"""  # noqa: S608 - own names
 COUNT_THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
 HISTORY_ID: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
 MAX_EXACT_INTEGER: Final = 2**53
@@ -263,7 +266,7 @@ def _position(reader: Reader) -> HistoryPosition:
     newest = reader.value("SELECT max(id) FROM messages") or 0
     change = 0
     if "hermes_change" in reader.columns.tables:
-        change = reader.value("SELECT max(sequence) FROM hermes_change") or 0
+        change = reader.value(NEWEST_CHANGE) or 0
     witnesses: dict[int, int] = {}
     for part in range(1, WITNESS_COUNT + 1):
         row = reader.row(NEXT_WITNESS, (newest * part // WITNESS_COUNT,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
     from hermes_state.ledger.history import StoreHistory
     from hermes_state.ledger.shared import SharedLedger
 
-UPSERT_CHANGE: Final = """
+UPSERT_CHANGE: Final = f"""
     INSERT INTO hermes_change (session_id, sequence)
-    VALUES (?, (SELECT coalesce(max(sequence), 0) + 1 FROM hermes_change))
+    VALUES (?, {DIALECT.new_change})
     ON CONFLICT (session_id) DO UPDATE SET sequence = excluded.sequence
-"""
+"""  # noqa: S608 - own names
 UPSERT_FACTS: Final = """
     INSERT INTO hermes_kept (session_id, facts, kept_at) VALUES (?, ?, ?)
     ON CONFLICT (session_id) DO UPDATE SET facts = excluded.facts, kept_at = excluded.kept_at

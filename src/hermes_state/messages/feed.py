@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.messages.rows import MessageRow, select_list, to_messages
 from hermes_state.repository import Repository
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 NEWEST: Final = "SELECT coalesce(max(id), 0) FROM messages"
 RECENT_IDS: Final = "SELECT id FROM messages WHERE id > ? AND id <= ?"
 # Numbers of transactions: up to the first all have ended, the second has not begun.
-ENDED: Final = "SELECT max(sequence) FROM hermes_change"
-NOT_BEGUN: Final = "SELECT 1 + max(sequence) FROM hermes_change"
+ENDED: Final = f"SELECT {DIALECT.newest_change}"
+NOT_BEGUN: Final = f"SELECT {DIALECT.next_change}"
 # IDs of transactions that were rolled back are missing, too, until their horizon is reached.
 MAX_MISSING: Final = 2000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.search.tokens import composed, fold
 
 if TYPE_CHECKING:
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from hermes_state.search.query import Query
 
 # The latest conversation first.
-LISTED_TITLES: Final = """
+LISTED_TITLES: Final = f"""
     SELECT i.session_id, coalesce(s.title, ''), coalesce(i.preview, '')
-    FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
+    FROM hermes_session_index i {DIALECT.join_in_order} sessions s ON s.id = i.session_id
     WHERE i.shown = 1 ORDER BY i.last_activity DESC, i.session_id DESC
-"""
+"""  # noqa: S608 - own names
 
 
 class FoldedTitle(NamedTuple):

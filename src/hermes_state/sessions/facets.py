@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 from hermes_state.sessions.labels import TAG_COUNTS, TAG_TABLE
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
     from hermes_state.repository import StoreContext
 
 # One pass over the listed rows counts sources, models, folders, branches and states.
-GROUPS = """
-    SELECT s.source, s.model, s.archived <> 0, {folder}, {branch}, count(*)
-    FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
+GROUPS = f"""
+    SELECT s.source, s.model, s.archived <> 0, {{folder}}, {{branch}}, count(*)
+    FROM hermes_session_index i {DIALECT.join_in_order} sessions s ON s.id = i.session_id
     WHERE i.shown = 1 GROUP BY 1, 2, 3, 4, 5
-"""
+"""  # noqa: S608 - own names
 MAX_FOLDERS = 200
 COUNT_TRASH = f"""
-    SELECT count(*) FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
+    SELECT count(*)
+    FROM hermes_session_index i {DIALECT.join_in_order} sessions s ON s.id = i.session_id
     WHERE i.shown = 2 AND {IS_TIP}
 """  # noqa: S608 - constant text
 PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import SessionNotFoundError, TitleError, UsageError
 from hermes_core.messages import has_lone_surrogate, sanitize_title
-from hermes_state.engine.dialect import prefix_pattern
+from hermes_state.engine.dialect import DIALECT, prefix_pattern
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages.rows import decode_json
 from hermes_state.repository import Repository
@@ -142,7 +142,7 @@ TITLE_OWNER = "SELECT id FROM sessions WHERE title = ? AND id <> ?"
 SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ?"
 SELECT_TITLE = "SELECT title FROM sessions WHERE id = ?"
 BY_TITLE = "SELECT id FROM sessions WHERE title = ?"
-NUMBERED = "SELECT id, title FROM sessions WHERE title = ? OR title LIKE ? ESCAPE '\\'"
+NUMBERED = f"SELECT id, title FROM sessions WHERE title = ? OR title {DIALECT.like} ? ESCAPE '\\'"  # noqa: S608 - own names
 
 
 def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:

@@ -6,7 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_state.engine.dialect import prefix_pattern, substring_pattern
+from hermes_state.engine.dialect import DIALECT, prefix_pattern, substring_pattern
 from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lineage
@@ -91,12 +91,12 @@ class SessionFilter(NamedTuple):
             (self.min_message_count > 0, "s.message_count >= ?", (self.min_message_count,)),
             (
                 folder is not None,
-                "(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')",
+                f"(s.cwd = ? OR s.cwd {DIALECT.like} ? ESCAPE '\\')",
                 (folder, prefix_pattern(f"{folder}/")),
             ),
             (
                 self.id_query is not None,
-                "s.id LIKE ? ESCAPE '\\'",
+                f"s.id {DIALECT.like} ? ESCAPE '\\'",
                 (substring_pattern(self.id_query or ""),),
             ),
             (self.session_key is not None, has_key, (self.session_key,)),
@@ -153,13 +153,13 @@ def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[ListedSe
         f"SELECT {reader.prepared(listed_columns)}, coalesce(i.preview, ''),"  # noqa: S608
         f" {amount_sql('i.last_activity')},"
         " i.root_id, i.kind"
-        " FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
+        f" FROM hermes_session_index i {DIALECT.join_in_order} sessions s ON s.id = i.session_id"
         f" WHERE {where} ORDER BY {order}, s.id DESC LIMIT ? OFFSET ?"
     )
     if not session_filter.by_last_active:
         sql = sql.replace(
-            "hermes_session_index i CROSS JOIN sessions s",
-            "sessions s CROSS JOIN hermes_session_index i",
+            f"hermes_session_index i {DIALECT.join_in_order} sessions s",
+            f"sessions s {DIALECT.join_in_order} hermes_session_index i",
         )
     return read_listed(reader, sql, (*values, session_filter.limit, session_filter.offset))
 

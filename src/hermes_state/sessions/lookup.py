@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
-from hermes_state.engine.dialect import prefix_pattern
+from hermes_state.engine.dialect import DIALECT, prefix_pattern
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 
@@ -19,9 +19,10 @@ BY_NATIVE_ID = """
     SELECT i.session_id FROM hermes_imported_session i JOIN sessions s ON s.id = i.session_id
     WHERE i.native_id = ? ORDER BY i.last_record_at DESC LIMIT 1
 """
-BY_TITLE_PREFIX = """
-    SELECT id, title FROM sessions WHERE title LIKE ? ESCAPE '\\' ORDER BY started_at DESC LIMIT 6
-"""
+BY_TITLE_PREFIX = f"""
+    SELECT id, title FROM sessions WHERE title {DIALECT.like} ? ESCAPE '\\'
+    ORDER BY started_at DESC LIMIT 6
+"""  # noqa: S608 - own names
 LAST_INDEXED = """
     SELECT session_id FROM hermes_session_index WHERE shown = 1
     ORDER BY last_activity DESC LIMIT 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_state.engine.dialect import prefix_pattern, substring_pattern
+from hermes_state.engine.dialect import DIALECT, prefix_pattern, substring_pattern
 from hermes_state.sessions import index
 from hermes_state.sessions.labels import TAG_TABLE
 from hermes_state.sessions.lists import SessionFilter
@@ -117,9 +117,9 @@ class SessionPageFilter(NamedTuple):
             (bool(self.sources), "s.source IN (SELECT value FROM json_each(?))",
              (json.dumps(self.sources),)),
             (self.model is not None, "instr(lower(s.model), lower(?)) > 0", (self.model,)),
-            (self.name is not None, "s.title LIKE ? ESCAPE '\\'",
+            (self.name is not None, f"s.title {DIALECT.like} ? ESCAPE '\\'",
              (substring_pattern(self.name or ""),)),
-            (self.folder is not None, "(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')",
+            (self.folder is not None, f"(s.cwd = ? OR s.cwd {DIALECT.like} ? ESCAPE '\\')",
              (folder, prefix_pattern(f"{folder}/"))),
             (self.min_messages is not None, "s.message_count >= ?", (self.min_messages,)),
             (self.max_messages is not None, "s.message_count <= ?", (self.max_messages,)),

@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.delivery import leases
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.engine.values import amount_sql
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lists, sort_values, trash
@@ -87,14 +88,15 @@ class SortSql(NamedTuple):
 
 
 BY_ACTIVITY: Final = SortSql(
-    "hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
+    f"hermes_session_index i {DIALECT.join_in_order} sessions s ON s.id = i.session_id"
     " LEFT JOIN hermes_session_sort o ON o.session_id = i.session_id",
     "i.last_activity",
     "i.session_id",
 )
 BY_SORT_VALUE: Final = (
-    "hermes_session_sort o CROSS JOIN hermes_session_index i ON i.session_id = o.session_id"
-    " CROSS JOIN sessions s ON s.id = i.session_id"
+    "hermes_session_sort o"
+    f" {DIALECT.join_in_order} hermes_session_index i ON i.session_id = o.session_id"
+    f" {DIALECT.join_in_order} sessions s ON s.id = i.session_id"
 )
 
 

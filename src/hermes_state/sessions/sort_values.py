@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_state.engine.dialect import DIALECT
 from hermes_state.engine.values import amount_sql, number_sql
 from hermes_state.repository import Repository
 
@@ -53,10 +54,13 @@ WRITE_POSITION: Final = """
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 # The number of the next change: changes of transactions that are under way are read again.
-NEWEST_CHANGE: Final = "SELECT max(sequence) FROM hermes_change"
+NEWEST_CHANGE: Final = f"SELECT {DIALECT.newest_change}"
 NEWEST_MESSAGE: Final = "SELECT max(id) FROM messages"
-SESSIONS_WITH_NEW_ROWS: Final = "SELECT DISTINCT session_id FROM messages NOT INDEXED WHERE id > ?"
-CHANGED_SESSIONS: Final = "SELECT session_id FROM hermes_change WHERE sequence > ?"
+# With an index, SQLite scans the complete session index for the distinct values.
+SESSIONS_WITH_NEW_ROWS: Final = (
+    f"SELECT DISTINCT session_id FROM messages {DIALECT.not_indexed} WHERE id > ?"  # noqa: S608 - own names
+)
+CHANGED_SESSIONS: Final = f"SELECT session_id FROM {DIALECT.changes_after} ?"  # noqa: S608 - own names
 # Purged sessions are in the index, not here.
 COUNTS: Final = """
     SELECT (SELECT count(*) FROM hermes_session_index)
@@ -142,8 +146,8 @@ def _differing_sql(columns: Columns) -> str:
     return (
         "SELECT s.id FROM (SELECT session_id, root_id FROM hermes_session_index"  # noqa: S608
         " WHERE shown = 1 ORDER BY last_activity DESC LIMIT ?) i"
-        " CROSS JOIN sessions s ON s.id = i.session_id"
-        " CROSS JOIN hermes_session_sort o ON o.session_id = i.session_id"
+        f" {DIALECT.join_in_order} sessions s ON s.id = i.session_id"
+        f" {DIALECT.join_in_order} hermes_session_sort o ON o.session_id = i.session_id"
         f" WHERE o.messages <> {messages} OR o.tokens <> {tokens} OR o.cost <> {cost}"
         f" OR o.started_at <> {started}"
     )

@@ -16,7 +16,7 @@ import pytest
 
 from acceptance.campaign import size, wait_until
 from hermes_agent.tools import process_groups
-from hermes_agent.tools.arguments import ToolError
+from hermes_agent.tools.base import ToolError
 from hermes_agent.tools.jobs import Jobs
 from support.waiting import PATIENCE_SECONDS
 

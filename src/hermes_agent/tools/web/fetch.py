@@ -6,16 +6,15 @@ import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypedDict
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 from urllib.request import getproxies
 
 import httpx2
 
 from hermes_agent.providers.http_stream import ssl_context
-from hermes_agent.tools.arguments import ToolError, number, text
-from hermes_agent.tools.base import success
+from hermes_agent.tools.base import ToolError, number, success, text
+from hermes_agent.tools.web.tools import WebAddress, matches_host, parse_url
 from hermes_core import __version__
 from hermes_core.html_text import html_title, html_to_text
 from hermes_core.public_addresses import is_public
@@ -31,52 +30,10 @@ if TYPE_CHECKING:
     Trace = Callable[[str, "ConnectionFacts"], None]
 
 
-MAX_URL_CHARACTERS: Final = 8_000
-SCHEMES: Final = {"http": 80, "https": 443}
 PRIVATE_NETWORKS: Final = (
     "{host} is an address of this machine or of a private network. The user can allow it with "
     "`hermes config set web.private_hosts {host}`."
 )
-
-
-class WebAddress(NamedTuple):
-    """A URL and the parts that matter for a connection."""
-
-    url: str
-    scheme: str
-    host: str
-    port: int
-
-
-def parse_url(url: str) -> WebAddress:
-    """The parts of a URL; ToolError for what cannot be fetched."""
-    url = url.strip()
-    if len(url) > MAX_URL_CHARACTERS:
-        raise ToolError(f"The URL is longer than {MAX_URL_CHARACTERS:,} characters.")
-    if not url.isprintable():
-        raise ToolError(f"{url!r} is not a URL.")
-    if "://" not in url:
-        url = f"https://{url}"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ToolError(f"{url!r} is not a URL.") from None
-    host = (parts.hostname or "").rstrip(".").lower()
-    if parts.scheme not in SCHEMES or not host:
-        raise ToolError("Only http and https URLs can be fetched.")
-    if parts.username or parts.password:
-        raise ToolError("A URL with a user name or password is not fetched.")
-    try:
-        host = host.encode("idna").decode() if not host.isascii() else host
-    except UnicodeError:
-        raise ToolError(f"{host!r} is not a host name.") from None
-    return WebAddress(url, parts.scheme, host, port or SCHEMES[parts.scheme])
-
-
-def matches_host(host: str, patterns: Sequence[str]) -> bool:
-    """Whether a host is one of *patterns*, e.g. docs.python.org or *.example.org."""
-    return any(fnmatchcase(host, pattern.lower()) for pattern in patterns)
 
 
 def resolve(address: WebAddress, private_hosts: Sequence[str]) -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import httpx2
 
 from hermes_agent.providers.http_stream import ssl_context
-from hermes_agent.tools.arguments import ToolError, number, text
-from hermes_agent.tools.base import success
+from hermes_agent.tools.base import ToolError, number, success, text
 
 if TYPE_CHECKING:
     from hermes_agent.tools.web.tools import SearchService

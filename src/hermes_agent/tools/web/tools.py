@@ -5,16 +5,24 @@ What they do is imported with the first call.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import Refuse, RiskFinding
-from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
-from hermes_agent.tools.base import Tool, always_reads
-from hermes_agent.tools.web.fetch import matches_host, parse_url
+from hermes_agent.tools.base import (
+    Tool,
+    ToolError,
+    always_reads,
+    parameter,
+    reporting_errors,
+    schema,
+    text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes_agent.permissions.approvals import ReviewCall
     from hermes_agent.tools.base import ToolContext
@@ -28,6 +36,50 @@ SERVICE_URLS: Final = {
     "brave": "https://api.search.brave.com/res/v1/web/search",
     "tavily": "https://api.tavily.com/search",
 }
+
+
+MAX_URL_CHARACTERS: Final = 8_000
+SCHEMES: Final = {"http": 80, "https": 443}
+
+
+class WebAddress(NamedTuple):
+    """A URL and the parts that matter for a connection."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+
+
+def parse_url(url: str) -> WebAddress:
+    """The parts of a URL; ToolError for what cannot be fetched."""
+    url = url.strip()
+    if len(url) > MAX_URL_CHARACTERS:
+        raise ToolError(f"The URL is longer than {MAX_URL_CHARACTERS:,} characters.")
+    if not url.isprintable():
+        raise ToolError(f"{url!r} is not a URL.")
+    if "://" not in url:
+        url = f"https://{url}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ToolError(f"{url!r} is not a URL.") from None
+    host = (parts.hostname or "").rstrip(".").lower()
+    if parts.scheme not in SCHEMES or not host:
+        raise ToolError("Only http and https URLs can be fetched.")
+    if parts.username or parts.password:
+        raise ToolError("A URL with a user name or password is not fetched.")
+    try:
+        host = host.encode("idna").decode() if not host.isascii() else host
+    except UnicodeError:
+        raise ToolError(f"{host!r} is not a host name.") from None
+    return WebAddress(url, parts.scheme, host, port or SCHEMES[parts.scheme])
+
+
+def matches_host(host: str, patterns: Sequence[str]) -> bool:
+    """Whether a host is one of *patterns*, e.g. docs.python.org or *.example.org."""
+    return any(fnmatchcase(host, pattern.lower()) for pattern in patterns)
 
 
 class WebLimits(NamedTuple):

@@ -10,26 +10,24 @@ from hermes_agent.events import Notice
 from hermes_agent.local import built_in
 from hermes_agent.permissions.grants import check_rule
 from hermes_cli import history
-from hermes_cli.commands.chat.repl import ChatRepl, ChatShutdown
-from hermes_cli.commands.chat.result_format import StructuredPrinter
+from hermes_cli.commands.chat.shutdown import ChatShutdown
 from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
 from hermes_cli.commands.chat.turn_printer import TurnPrinter, event_as_dict
 from hermes_cli.commands.models import offer
-from hermes_cli.commands.system.trust import ask_at_start
 from hermes_cli.filters import parse_positive
 from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
-from hermes_conversation.prompt_commands import expand_prompt
 from hermes_conversation.purge_hook import keep_facts
-from hermes_conversation.slash_commands import BUILT_IN_NAMES, project_folder
 from hermes_core.config.definitions.models import EFFORTS
 from hermes_core.errors import UsageError
 from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
+    from hermes_cli.commands.chat.result_format import OutputFormat
     from hermes_cli.output import CommandOutput
 
 
@@ -133,29 +131,52 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         )
         offer.require_model(options.model, out)
         if question is None and out.is_watched and not arguments.json:
+            from hermes_cli.commands.system.trust import ask_at_start  # noqa: PLC0415 - only without -q
+
             ask_at_start(Path.cwd(), out)
         conversation = Conversation(db, prompter, options)
+        prompter.is_stopped = lambda: conversation.agent.is_stopping
         if not is_structured:
             _warn_of_demo_model(conversation, out, is_json=arguments.json)
         shutdown = ChatShutdown(conversation)
         printer = TurnPrinter(conversation, out, as_json=arguments.json)
         try:
             if question is not None:
-                run_turn = printer.run_turn
-                if is_structured:
-                    run_turn = StructuredPrinter(
-                        conversation, out, arguments.output_format
-                    ).run_turn
+                run_turn = (
+                    _structured_turn(conversation, out, arguments.output_format)
+                    if is_structured
+                    else printer.run_turn
+                )
                 with shutdown.turn():
-                    folder = project_folder(conversation)
-                    code = run_turn(expand_prompt(question, BUILT_IN_NAMES, folder))
+                    code = run_turn(_expanded(question, conversation))
                 if prompter.has_refused and code == 0:
                     out.error(NOBODY_ASKED)
                     code = APPROVAL_NEEDED_EXIT_CODE
                 return shutdown.code or code
+            from hermes_cli.commands.chat.repl import ChatRepl  # noqa: PLC0415 - only without -q
+
             return ChatRepl(conversation, printer, shutdown, out).run()
         finally:
             shutdown.finish(out, is_interactive=question is None)
+
+
+def _structured_turn(
+    conversation: Conversation, out: CommandOutput, output_format: OutputFormat
+) -> Callable[[str], int]:
+    from hermes_cli.commands.chat.result_format import StructuredPrinter  # noqa: PLC0415 - seldom
+
+    return StructuredPrinter(conversation, out, output_format).run_turn
+
+
+def _expanded(question: str, conversation: Conversation) -> str:
+    """The prompt of a command in a file if the question is its line."""
+    if not question.startswith("/"):
+        return question
+    from hermes_conversation import slash_commands  # noqa: PLC0415 - most questions are none
+    from hermes_conversation.prompt_commands import expand_prompt  # noqa: PLC0415 - as above
+
+    folder = slash_commands.project_folder(conversation)
+    return expand_prompt(question, slash_commands.BUILT_IN_NAMES, folder)
 
 
 def _warn_of_demo_model(conversation: Conversation, out: CommandOutput, *, is_json: bool) -> None:

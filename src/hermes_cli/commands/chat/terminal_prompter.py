@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import sys
 import termios
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from hermes_agent.tools.prompter import DENIED, UNAVAILABLE, ApprovalAnswer, des
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hermes_agent.tools.prompter import ApprovalRequest
     from hermes_cli.output import CommandOutput
@@ -32,6 +33,7 @@ INVALID_WITHOUT_ALWAYS: Final = (
     "why; `s RULE` allows another rule."
 )
 LONG_COMMAND_LINES: Final = 12  # the risky lines of a longer one are repeated below it
+POLL_SECONDS: Final = 0.1
 DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -42,18 +44,21 @@ class TerminalPrompter:
         self._out = out
         self._is_interactive = is_interactive
         self.has_refused = False  # whether an approval was needed and there was no user to ask
+        self.is_stopped: Callable[[], bool] = lambda: False  # of the turn that asks
+        self.read_line: Callable[[], str] = self._read_line
 
     def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask for approval of a command until the answer is valid."""
         if not self._is_interactive:
             self.has_refused = True
             return ApprovalAnswer(UNAVAILABLE)
+        _discard_typed()
         for text, style in approval_card(request):
             self._out.quote(text, style)
         always = ", [a]lways (or a RULE)" if request.may_always else ""
         while True:
             self._out.prompt(f"Allow? [o]nce, for this [s]ession{always}, [d]eny (or d REASON): ")
-            line = _read_line()
+            line = self.read_line()
             if not line:
                 return DENIED
             try:
@@ -81,21 +86,28 @@ class TerminalPrompter:
         """Ask a question of the model."""
         if not self._is_interactive:
             return ""
+        _discard_typed()
         self._out.note(question)
         for number, choice in enumerate(choices, 1):
             self._out.note(f"  {number}. {choice}")
         self._out.prompt("> ")
-        answer = _read_line().strip()
+        answer = self.read_line().strip()
         if answer.isdigit() and 0 < int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer
 
+    def _read_line(self) -> str:
+        """A line with its newline; empty at the end of input, and if the turn is stopped."""
+        while not select.select([sys.stdin], [], [], POLL_SECONDS)[0]:
+            if self.is_stopped():
+                return ""
+        return sys.stdin.readline()
 
-def _read_line() -> str:
-    """A line with its newline, empty at the end of input; what was typed before is no answer."""
-    with contextlib.suppress(termios.error):
+
+def _discard_typed() -> None:
+    """Discard what was typed before a question: it does not answer it."""
+    with contextlib.suppress(termios.error, OSError):  # not a terminal
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    return sys.stdin.readline()
 
 
 def parse_decision(line: str) -> ApprovalAnswer | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.permissions.grants import check_rule
 from hermes_cli import output_settings
-from hermes_cli.commands.chat import repl
+from hermes_cli.commands.chat import repl, shutdown
 from hermes_cli.commands.chat.command import add_limit_options
 from hermes_cli.commands.models import offer
 from hermes_cli.parser import add_conversation_options
@@ -145,5 +145,5 @@ def _print_farewell(conversation: ConversationClient, out: CommandOutput) -> Non
     if conversation.continues_in_background:
         out.note("The turn continues in the background. To return to it:")
     else:
-        repl.report_new_achievements(out)
+        shutdown.report_new_achievements(out)
     out.note(f"To continue: `hermes -r {session_id}`\n         or: `hermes chat -r {session_id}`")

@@ -4,193 +4,31 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
-from collections import deque
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway import status
-from gateway.outbound import direct_send
-from gateway.platforms.registry import PlatformRegistry
-from gateway.process.config_loader import (
-    Secrets,
-    config_of_home,
-    enabled_platforms,
-    unavailable_platforms,
-)
-from hermes_agent.local import built_in
-from hermes_agent.providers import selection
+from hermes_app import dashboard
 from hermes_cli.commands.dashboard import links
 from hermes_cli.commands.dashboard.demo_data import home as demo_home
-from hermes_cli.commands.dashboard.gateway_administration import (
-    GatewayAdministrator,
-    GatewayControl,
-    missing_text,
-)
-from hermes_cli.commands.models.command import provider_text
 from hermes_conversation.purge_hook import keep_facts
-from hermes_core import __version__, log_file, paths
+from hermes_core import __version__, paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, UsageError
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard import page
-from hermes_dashboard.app import Dashboard, create_app
+from hermes_dashboard.app import Dashboard
 from hermes_dashboard.auth.access import Access, TrustedProxies
 from hermes_dashboard.auth.allowed_origins import WILDCARD_HOSTS, allowed_origins, is_loopback
 from hermes_dashboard.auth.passwords import PasswordFile
-from hermes_dashboard.caches import CachedValue
-from hermes_dashboard.context import (
-    DashboardContext,
-    GatewayChat,
-    GatewayError,
-    GatewayStatus,
-    PlatformStatus,
-    SelectableModel,
-)
 from hermes_dashboard.plugins import tabs
 from hermes_dashboard.server import Certificate
 from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
-    from gateway.status import RuntimePlatform
     from hermes_cli.output import CommandOutput
-    from hermes_dashboard.page import Page
-    from hermes_dashboard.plugins.apis import FindTabs
-
-SHOWN_LOG_LEVELS: Final = frozenset({"warning", "error", "critical"})
-TAIL_BYTES: Final = 1_000_000
-KEEP_SECONDS: Final = 10.0
-
-
-def app(
-    db: SessionDB, access: Access, page: Page, tabs: FindTabs, *, is_demo: bool = False
-) -> Dashboard:
-    """Build the dashboard app over *db*."""
-    reader, control = GatewayStatusReader(db), GatewayControl()
-    parts = DashboardContext(
-        db, paths.hermes_home(), reader, models, is_demo, control, GatewayAdministrator(db)
-    )
-    return create_app(parts, access, page, tabs=tabs)
-
-
-class GatewayStatusReader:
-    """The state of the gateway, read from its files and the store."""
-
-    def __init__(self, db: SessionDB) -> None:
-        self._db = db
-        self._configured = CachedValue(_configured_platforms, KEEP_SECONDS)
-
-    def state(self) -> GatewayStatus:
-        """Whether the gateway is running, since when, and the state of each platform."""
-        pid = status.running_pid()
-        if pid is None:
-            return GatewayStatus(platforms=self._configured.get())
-        runtime_status = status.read_runtime_status() or {}
-        return GatewayStatus(
-            is_running=True,
-            pid=pid,
-            started_at=runtime_status.get("start_time"),
-            version=runtime_status.get("version"),
-            platforms=[
-                _platform(name, item) for name, item in runtime_status.get("platforms", {}).items()
-            ],
-            problems=status.live_problems(runtime_status, time.time()),
-        )
-
-    def errors(self, limit: int) -> list[GatewayError]:
-        """Recent errors, newest first."""
-        return list(deque(_entries(), maxlen=max(limit, 0)))[::-1]
-
-    def chats(self, limit: int) -> list[GatewayChat]:
-        """The chats with a conversation, latest first."""
-        known = direct_send.list_channels(self._db, config_of_home())
-        return [
-            GatewayChat(
-                key=item.session_key or "",
-                platform=item.platform,
-                name=item.name,
-                kind=item.kind,
-                session_id=item.session_id,
-                last_active=item.last_active,
-            )
-            for item in known
-            if item.session_id
-        ][:limit]
-
-
-def _configured_platforms() -> list[PlatformStatus]:
-    """The platforms that the gateway would connect, and what is missing for them."""
-    registry = PlatformRegistry.of_home()
-    entries = enabled_platforms(config_of_home(), registry, Secrets())
-    found = [PlatformStatus(entry.name, "stopped", missing_text(entry)) for entry in entries]
-    unknown = unavailable_platforms(registry).items()
-    return found + [PlatformStatus(name, "unavailable", reason) for name, reason in unknown]
-
-
-def _platform(name: str, state: RuntimePlatform) -> PlatformStatus:
-    return PlatformStatus(
-        name=name,
-        state=state.get("state") or "",
-        detail=state.get("error_message") or "",
-        account=state.get("account"),
-        since=state.get("updated_at"),
-    )
-
-
-def _entries() -> Iterator[GatewayError]:
-    """The warnings and errors at the end of the gateway log."""
-    path = paths.logs_path() / log_file.GATEWAY_LOG_NAME
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        if path.stat().st_size > TAIL_BYTES:
-            file.seek(-TAIL_BYTES, 2)
-            file.readline()  # a partial line
-        for line in file:
-            entry = _entry(line)
-            if entry is not None:
-                yield entry
-
-
-def _entry(line: bytes) -> GatewayError | None:
-    try:
-        entry = log_file.parse_line(line)
-        at = datetime.fromisoformat(entry.at).timestamp()
-    except ValueError:
-        return None  # foreign or truncated line
-    if entry.level not in SHOWN_LOG_LEVELS:
-        return None
-    return GatewayError(at, entry.level, entry.logger, entry.message)
-
-
-def models() -> list[SelectableModel]:
-    """The selectable models: the current one, local servers' and the built-in one."""
-    choice = (
-        selection.selected_model(ConfigFile.of_home().settings()) or selection.find_local_model()
-    )
-    available = (
-        [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]
-    )
-    for server in selection.local_servers():
-        names = selection.list_served_models(server)
-        available += [_model(f"{server.base_url}#{name}", server.name) for name in names]
-    home = built_in.BuiltIn.of_home()
-    if choice is None or not choice.is_built_in:
-        available.append(
-            _model(built_in.MODEL_NAME, "built-in", is_here=home.is_installed, detail="demo")
-        )
-    return available
-
-
-def _model(
-    name: str, provider: str, *, is_current: bool = False, is_here: bool = True, detail: str = ""
-) -> SelectableModel:
-    return SelectableModel(name, provider, is_current, is_here, detail)
-
+    from hermes_dashboard.app import Dashboard
 
 REMOTE_ACCESS_REFUSED: Final = (
     "Listening on {host} requires a password. Set one with `hermes dashboard password`, "
@@ -291,7 +129,7 @@ def _access(plan: ListenPlan, port: int, home: Path) -> Access:
 def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
     result = page.Page.locate()
     is_demo = demo_home.is_demo(home)
-    return app(db, access, result, tabs.TabFinder(home), is_demo=is_demo)
+    return dashboard.app(db, access, result, tabs.TabFinder(home), is_demo=is_demo)
 
 
 def _announce(

@@ -164,7 +164,7 @@ def _selected_rows(
         return []
     listed = next((model for model in found if model.model == choice.model), None)
     window, price = _figures(listed) if listed else ("-", "-")
-    return [(choice.model, provider_text(choice), window, price, _state_text(choice))]
+    return [(choice.model, choice.server, window, price, _state_text(choice))]
 
 
 def _row(model: CatalogModel, state: str) -> ModelRow:
@@ -237,11 +237,6 @@ def as_dict(choice: ModelChoice) -> dict[str, Any]:
     return {**facts, "api": choice.api.name, "has_key": has_key}
 
 
-def provider_text(choice: ModelChoice) -> str:
-    """The provider or base URL of a model."""
-    return choice.base_url or choice.api.title
-
-
 def _state_text(choice: ModelChoice) -> str:
     if selection.missing_key_setting(choice):
         return with_command_name("selected; API key missing, run `hermes setup`")
@@ -283,7 +278,7 @@ def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
     choice = selection.model_by_name(settings, arguments.name, current)
     for note in selection.save_choice(config, choice):
         out.note(note)
-    out.text(f"Default model: {choice.model} ({provider_text(choice)}).")
+    out.text(f"Default model: {choice.model} ({choice.server}).")
     result = selection.configured_model(ConfigFile.of_home().settings()) or choice
     if choice.is_built_in and not built_in.BuiltIn.of_home().is_installed:
         out.note("The model is not installed. Run `hermes models get smollm2` to download it.")
@@ -313,7 +308,7 @@ def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if trial.failure is not None:
         out.error(str(trial.failure))
         return 1
-    name = f"{choice.model} ({provider_text(choice)})"
+    name = f"{choice.model} ({choice.server})"
     out.text(f"{name} answered in {trial.seconds:.1f} s: {start_of(trial.text)}")
     out.note(f"Time to first token: {trial.first_seconds:.2f} s")
     return 0

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.local import built_in
 from hermes_agent.providers.selection import environment_model
 from hermes_cli.output import ask, confirm
-from hermes_compat.original_home.home import offered_home
 from hermes_conversation import agent_factory
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
@@ -28,6 +27,13 @@ QUESTION: Final = (
     f"Press Enter to start with the built-in demo model ({built_in.DOWNLOAD_MB} MB download), "
     "or type s to set up another one: "
 )
+
+
+def offered_home() -> OriginalHome | None:
+    """The home of hermes-agent, if there is one to import."""
+    from hermes_compat.original_home import home  # noqa: PLC0415 - only without a model
+
+    return home.offered_home()
 
 
 def require_model(model: str, out: CommandOutput) -> None:

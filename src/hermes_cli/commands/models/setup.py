@@ -89,7 +89,7 @@ def choose(config: ConfigFile, out: CommandOutput) -> bool:
         raise UsageError(CANCELLED) from error
     for note in selection.save_choice(config, choice, choice.key):
         out.note(note)
-    out.text(f"Done. Using {choice.model} at {command.provider_text(choice)}.")
+    out.text(f"Done. Using {choice.model} at {choice.server}.")
     return True
 
 

@@ -60,12 +60,14 @@ GATEWAY_SETTINGS: Final = (
         "bool",
         True,
         "Give each member of a group a conversation of their own.",
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.thread_sessions_per_user",
         "bool",
         False,
         "The same for threads; otherwise everyone in a thread shares one conversation.",
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.unauthorized_dm_behavior",
@@ -74,6 +76,7 @@ GATEWAY_SETTINGS: Final = (
         "Reply to direct messages from unknown users: a pairing code, or nothing.",
         choices=("pair", "ignore"),
         only_by_hand=True,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.session_store_max_age_days",
@@ -83,6 +86,7 @@ GATEWAY_SETTINGS: Final = (
         "and kept. 0 means never.",
         minimum=0,
         maximum=36500,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.user_turns_per_minute",
@@ -91,6 +95,7 @@ GATEWAY_SETTINGS: Final = (
         "Maximum turns per user and minute in chats; 0 means no limit.",
         minimum=0,
         maximum=10000,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.user_dollars_per_day",
@@ -100,6 +105,7 @@ GATEWAY_SETTINGS: Final = (
         "waits until the next day or until the budget is raised. 0 means no limit.",
         minimum=0,
         maximum=1000000,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.user_tokens_per_day",
@@ -108,6 +114,7 @@ GATEWAY_SETTINGS: Final = (
         "Budget in tokens per user and day, as above; 0 means no limit.",
         minimum=0,
         maximum=1000000000,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.dollars_per_day",
@@ -116,6 +123,7 @@ GATEWAY_SETTINGS: Final = (
         "Budget in dollars per day for all chats and scheduled jobs together; 0 means no limit.",
         minimum=0,
         maximum=1000000,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.tokens_per_day",
@@ -124,6 +132,7 @@ GATEWAY_SETTINGS: Final = (
         "Budget in tokens per day for all chats and scheduled jobs together; 0 means no limit.",
         minimum=0,
         maximum=1000000000,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.job_failures",
@@ -132,6 +141,7 @@ GATEWAY_SETTINGS: Final = (
         "Failed runs in a row after which a scheduled job is paused.",
         minimum=1,
         maximum=1000,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "gateway.workspace",

@@ -22,7 +22,13 @@ def _key(name: str, variable: str, text: str, *, grants: bool = False) -> Settin
 
 EFFORTS: Final = ("none", "low", "medium", "high")
 MODELS_SETTINGS: Final = (
-    Setting("llm.model", "str", "", "Default model; if empty, Hermes looks for a local one."),
+    Setting(
+        "llm.model",
+        "str",
+        "",
+        "Default model; if empty, Hermes looks for a local one.",
+        is_shared_by_nodes=True,
+    ),
     Setting(
         "llm.built_in",
         "choice",
@@ -158,6 +164,7 @@ MODELS_SETTINGS: Final = (
         choices=("plan", "workspace", "full"),
         old_choices=(("read_only", "plan"),),
         only_by_hand=True,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "agent.allowed_hosts",
@@ -270,5 +277,6 @@ MODELS_SETTINGS: Final = (
         "steer",
         "What Enter does while a turn runs: steer the turn, queue for the next one, or interrupt.",
         choices=("steer", "queue", "interrupt"),
+        is_shared_by_nodes=True,
     ),
 )

@@ -31,6 +31,7 @@ STORAGE_SETTINGS: Final = (
         "that shares the database.",
         minimum=2,
         maximum=600,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "store.busy_seconds",
@@ -113,6 +114,7 @@ STORAGE_SETTINGS: Final = (
         "When a chat starts a new conversation automatically: never, after a pause, once a "
         "day, or both.",
         choices=("none", "idle", "daily", "both"),
+        is_shared_by_nodes=True,
     ),
     Setting(
         "session_reset.at_hour",
@@ -121,6 +123,7 @@ STORAGE_SETTINGS: Final = (
         "Hour of the daily reset, in the time zone of display.timezone.",
         minimum=0,
         maximum=23,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "session_reset.idle_minutes",
@@ -129,6 +132,7 @@ STORAGE_SETTINGS: Final = (
         "Minutes of inactivity after which a conversation expires.",
         minimum=1,
         maximum=5256000,
+        is_shared_by_nodes=True,
     ),
     Setting(
         "display.color",
@@ -143,6 +147,7 @@ STORAGE_SETTINGS: Final = (
         "",
         "Time zone for all displayed times, e.g. Europe/Berlin; empty means the system's.",
         format="time_zone",
+        is_shared_by_nodes=True,
     ),
     Setting(
         "display.vim_keys",

@@ -1,7 +1,7 @@
 """The store's SQL in PostgreSQL's dialect.
 
-Statements are written once, in the common subset of SQLite and PostgreSQL. This module
-changes the rest: placeholders, column types, and a few functions.
+Statements are written once, in the common subset of SQLite and PostgreSQL, with the members of
+`Dialect`. This module changes the rest: placeholders, column types, and a few functions.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import re
 from typing import Final
+
+from hermes_state.engine.dialect import DIALECT, Dialect
 
 PLAN_EACH_TIME: Final = (
     "/* plan each time */"  # in statements whose best plan depends on the parameters
@@ -18,16 +20,9 @@ _PARTS: Final = re.compile(r"('(?:[^']|'')*')")
 _REPLACEMENTS: Final = (
     # SQLite reads a negative limit as no limit.
     (re.compile(r"\bLIMIT \?"), "LIMIT nullif(?::bigint, -1)"),
-    # A row that another transaction is claiming is passed over.
-    (re.compile(r"/\* skip locked \*/"), "FOR UPDATE SKIP LOCKED"),
     (re.compile(r"\binstr\("), "strpos("),
     (re.compile(r"\bmax\((\w+), \?\)"), r"greatest(\1, ?)"),
     (re.compile(r"\bmin\((\w+), \?\)"), r"least(\1, ?)"),
-    # A plus sign keeps SQLite from using an index.
-    (re.compile(r"(?<=[ (])\+(?=[a-z])"), ""),
-    (re.compile(r"\bNOT INDEXED\b"), ""),
-    (re.compile(r"\bCROSS JOIN (.+?) ON\b"), r"JOIN \1 ON"),
-    (re.compile(r"\bLIKE\b"), "ILIKE"),
     (re.compile(r"CAST\(((?:[^()]|\([^()]*\))*) AS BLOB\)"), r"convert_to(\1, 'UTF8')"),
     (
         re.compile(r"\bSELECT value FROM json_each\(\?\)"),
@@ -41,25 +36,19 @@ _REPLACEMENTS: Final = (
         re.compile(r"\bjson_each\(\?\) AS hit\b"),
         "json_array_elements(?::json) WITH ORDINALITY AS hit(value, key)",
     ),
-    # Numbers of changes are those of transactions: they order commits of several processes.
-    (
-        re.compile(r"\(SELECT coalesce\(max\(sequence\), 0\) \+ 1 FROM hermes_change\)"),
-        "(pg_current_xact_id()::text::bigint)",
-    ),
+)
+_NEXT_TRANSACTION: Final = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+POSTGRES: Final = Dialect(
+    skip_locked="FOR UPDATE SKIP LOCKED",
+    new_change="(pg_current_xact_id()::text::bigint)",
+    newest_change="(pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1)",
+    next_change=f"({_NEXT_TRANSACTION})",
     # Those of the server from which a dump was restored are ahead of this server's.
-    (
-        re.compile(r"\bFROM hermes_change WHERE sequence > "),
-        "FROM hermes_change WHERE sequence < pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-        " AND sequence > ",
-    ),
-    (
-        re.compile(r"SELECT max\(sequence\) FROM hermes_change"),
-        "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1",
-    ),
-    (
-        re.compile(r"SELECT 1 \+ max\(sequence\) FROM hermes_change"),
-        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
-    ),
+    changes_after=f"hermes_change WHERE sequence < {_NEXT_TRANSACTION} AND sequence >",
+    like="ILIKE",
+    unindexed="",
+    not_indexed="",
+    join_in_order="JOIN",
 )
 _TYPES: Final = (
     (re.compile(r"\bINTEGER PRIMARY KEY AUTOINCREMENT\b"), "{identity}"),
@@ -76,6 +65,8 @@ def statement(sql: str) -> str:
     parts = _PARTS.split(sql)
     for number in range(0, len(parts), 2):
         part = parts[number]
+        for own, other in zip(DIALECT, POSTGRES, strict=True):
+            part = part.replace(own, other)
         for pattern, replacement in _REPLACEMENTS:
             part = pattern.sub(replacement, part)
         parts[number] = part.replace("%", "%%").replace("?", "%s")

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import SchemaTooNewError
-from hermes_state.engine.dialect import SqliteDialect
+from hermes_state.engine.dialect import sqlite_table
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
@@ -91,7 +91,7 @@ def add_missing_tables(connection: sqlite3.Connection, tables: frozenset[str]) -
     connection.execute("PRAGMA temp_store = MEMORY")
     for name, template in own.table_statements(MIGRATIONS):
         if name not in tables:
-            statement = SqliteDialect().table(template)
+            statement = sqlite_table(template)
             connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
 
 
@@ -145,9 +145,8 @@ def _applied(connection: sqlite3.Connection) -> set[int]:
 
 
 def _apply(connection: sqlite3.Connection, migration: Migration, now: float) -> None:
-    dialect = SqliteDialect()
     for template in migration.statements:
-        connection.execute(dialect.table(template))
+        connection.execute(sqlite_table(template))
     connection.execute("DELETE FROM hermes_migration WHERE number = ?", (migration.number,))
     position = None if migration.fill is None else ""
     connection.execute(RECORD_MIGRATION, (migration.number, migration.name, now, position))

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hermes_state.engine.database import InvalidTextError
-from hermes_state.engine.sqlite.dbapi.cursor import is_query
+from hermes_state.engine.sqlite.dbapi import is_query
 from hermes_state.engine.transaction import Reader, Tx, insert_sql
 from hermes_state.sessions.index import before_commit, catch_up
 
