@@ -137,8 +137,8 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.lock
 	$(COMPILE) --upgrade requirements/node.in -o requirements/node.lock
 	cd requirements/acpx && npm update --package-lock-only --ignore-scripts
-	for name in telegram matrix discord slack email; do \
-		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/platforms/libraries/$$name.lock; done
+	for folder in $(dir $(wildcard src/gateway/platforms/*/requirements.lock)); do \
+		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$(basename $$folder).in -o $$folder/requirements.lock; done
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
 		-o src/hermes_agent/mcp/requirements.lock
 	$(COMPILE) --upgrade --no-deps -c requirements/dev.lock requirements/acp.in \

@@ -18,7 +18,6 @@ from hermes_agent.events import TextDelta
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
@@ -33,6 +32,7 @@ CHUNKS: Final = 2_000
 ROUNDS: Final = 20
 CHARACTERS_PER_TOKEN: Final = 4  # approximately, for English and JSON
 MAX_REQUEST_TOKENS: Final = 2_500
+TESTS: Final = Path(__file__).resolve().parent.parent / "tests"
 SERVER_SCRIPT: Final = Path(__file__).resolve().parent / "serve_script.py"
 
 
@@ -49,6 +49,9 @@ def _tokens(value: object) -> float:
 
 def _request_figures(context: BenchmarkContext) -> list[Figure]:
     """The request for "hello" in an empty folder."""
+    sys.path.append(str(TESTS))
+    from support.scripted_server import ScriptServer  # noqa: PLC0415 - after sys.path
+
     with (
         context.folder() as folder,
         ScriptServer(ModelScript.parse("steps: [{say: Hello.}]")) as server,

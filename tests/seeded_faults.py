@@ -75,7 +75,7 @@ FAULTS: Final = (
     Fault("hermes_agent/tools/files.py", "        if require_regular_file(path, os.fstat(file.fileno())).st_size > MAX_EDIT_BYTES:", "        if False:", "agent/tools"),
     # Core, plugins, dashboard
     Fault("hermes_core/schedules/rules.py", "    if _exists(first, zone):", "    if True:", "core/test_schedule_rules.py"),
-    Fault("hermes_core/schedules/catch_up.py", "    if policy is CatchUp.SKIP and now - latest > GRACE_SECONDS:", "    if policy is CatchUp.SKIP and False:", "core/test_catch_up.py"),
+    Fault("gateway/schedules/scheduler.py", "    if policy is CatchUp.SKIP and now - latest > GRACE_SECONDS:", "    if policy is CatchUp.SKIP and False:", "gateway/test_catch_up.py"),
     Fault("hermes_core/config/values.py", "    return (low is None or value >= low) and (high is None or value <= high)", "    return True", "core"),
     Fault("hermes_core/media_store.py", '        if not first.isalnum() or "/" in name or not name.startswith(first):', "        if False:", "gateway/test_attachments.py"),
     Fault("hermes_core/terminal_text.py", "    return text.replace(\"\\r\\n\", \"\\n\").translate(_replacement_table())", "    return text", "cli/test_display.py cli/test_terminal.py"),

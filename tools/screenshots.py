@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from textual.widgets import OptionList
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
 from hermes_tui.approval_dialog import ApprovalDialog
@@ -151,6 +150,9 @@ def _save(app: HermesApp, path: Path) -> None:
 
 def main() -> None:
     """Draw."""
+    sys.path.append(str(IMAGES.parents[1] / "tests"))
+    from support.scripted_server import ScriptServer  # noqa: PLC0415 - after sys.path
+
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     with tempfile.TemporaryDirectory() as name:
         home = Path(name).resolve()

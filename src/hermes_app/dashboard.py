@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from gateway import people, status
 from gateway.outbound import direct_send
-from gateway.platforms.connection_check import can_check, check_connection
-from gateway.platforms.registry import PlatformRegistry, explain_missing, is_usable
+from gateway.platforms.connection_check import check_connection
+from gateway.platforms.registry import PlatformRegistry, explain_missing
 from gateway.process.config_loader import (
     Secrets,
     config_of_home,
@@ -43,8 +43,8 @@ from hermes_dashboard.context import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gateway.platforms.registry import PlatformEntry
     from gateway.status import RuntimePlatform
+    from hermes_core.config.platform_spec import PlatformSpec
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.context import GatewayAction
     from hermes_dashboard.page import Page
@@ -219,8 +219,8 @@ class GatewayAdministrator:
                 entry.name,
                 entry.name in enabled,
                 missing_text(entry),
-                "" if is_usable(entry) else f"hermes gateway add {entry.name}",
-                can_check(entry.name),
+                "" if entry.is_usable else f"hermes gateway add {entry.name}",
+                entry.check is not None,
             )
             for entry in registry
         ]
@@ -230,14 +230,12 @@ class GatewayAdministrator:
         entry = PlatformRegistry.of_home().get(name)
         if entry is None:
             raise UsageError(explain_missing(name))
-        if not can_check(name):
-            raise UsageError(f"{entry.label} has no connection to test.")
         return PlatformTest(*check_connection(entry))
 
 
-def missing_text(entry: PlatformEntry) -> str:
+def missing_text(entry: PlatformSpec) -> str:
     """What a platform lacks; empty if nothing."""
-    if not is_usable(entry):
+    if not entry.is_usable:
         return f"The library is not installed. Run `hermes gateway add {entry.name}`."
     secrets = Secrets()
     missing = [name for name in entry.secrets if not secrets(name)]

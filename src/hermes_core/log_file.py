@@ -26,9 +26,7 @@ MAX_ROTATED_FILES = 3
 TEXT_LOG_NAME = "hermes.log"
 GATEWAY_LOG_NAME = "gateway.jsonl"
 # Some of these log the headers of requests, which carry access tokens.
-VERBOSE_LOGGERS = (
-    "httpx2", "httpcore", "uvicorn.error", "aiohttp", "nio", "discord", "slack_sdk", "websockets",
-)  # fmt: skip
+VERBOSE_LOGGERS = ("httpx2", "httpcore", "uvicorn.error", "websockets")
 ENTRY_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 

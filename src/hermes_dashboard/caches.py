@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hermes_core.config.version import config_version
+from hermes_core import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 T = TypeVar("T")
+FileVersion = tuple[int, int, int]
+MISSING: FileVersion = (0, 0, 0)
+
+
+def file_version(path: Path) -> FileVersion:
+    """The time, size and inode of a file; zeros if it does not exist or cannot be read."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - called for every request
+    except OSError:
+        return MISSING
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def config_version() -> tuple[FileVersion, FileVersion]:
+    """The versions of config.yaml and .env."""
+    return file_version(paths.config_path()), file_version(paths.env_path())
 
 
 class CachedValue(Generic[T]):
@@ -47,15 +64,14 @@ class CachedFile(Generic[T]):
         self.path = path
         self._read = read
         self._missing = missing
-        self._cached: tuple[tuple[int, int, int], T] | None = None
+        self._cached: tuple[FileVersion, T] | None = None
 
     def value(self) -> T:
         """The current content, or *missing* if there is no file."""
         try:
-            stat = self.path.stat()
-            signature = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            if self._cached is None or self._cached[0] != signature:
-                self._cached = (signature, self._read(self.path.read_bytes()))
+            version = file_version(self.path)
+            if self._cached is None or self._cached[0] != version:
+                self._cached = (version, self._read(self.path.read_bytes()))
         except FileNotFoundError:
             return self._missing
         return self._cached[1]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import hermes_plugin_host
 from hermes_compat.plugins.memory_provider import MemoryConnection
 from hermes_compat.plugins.platform import OriginalPlatform, parse_platform
 from hermes_compat.plugins.unsupported import refuse_method
+from hermes_core.config.platform_spec import PlatformSpec
 from hermes_core.errors import PluginError
 from hermes_core.hooks import HOOKS
 from hermes_plugin_host.services import PluginModel
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SKILL_FILE: Final = "SKILL.md"
+PROVIDER_APIS: Final = ("openai", "anthropic")
 MIDDLEWARE_KINDS: Final = ("tool_request", "tool_execution")
 
 
@@ -68,18 +70,6 @@ class PluginTool:
 
 
 @dataclass(frozen=True)
-class ChatPlatform:
-    """A chat platform: its adapter factory and the variables with its secrets."""
-
-    name: str
-    label: str
-    make: Callable[[Any], Any] | OriginalPlatform
-    secrets: tuple[str, ...] = ()  # required
-    optional_secrets: tuple[str, ...] = ()
-    setup: str = ""
-
-
-@dataclass(frozen=True)
 class ModelProvider:
     """A provider of models: an endpoint with a known API, or a function that opens one."""
 
@@ -103,7 +93,7 @@ class Registrations:
     cli_commands: list[CliCommand] = field(default_factory=list)
     tools: list[PluginTool] = field(default_factory=list)
     achievements: list[Achievement] = field(default_factory=list)
-    platforms: list[ChatPlatform] = field(default_factory=list)
+    platforms: list[PlatformSpec] = field(default_factory=list)
     providers: list[ModelProvider] = field(default_factory=list)
     agent_sources: list[AgentSource] = field(default_factory=list)
     skills: list[Path] = field(default_factory=list)  # folders with a SKILL.md
@@ -182,7 +172,7 @@ class PluginContext:
 
     def register_platform(
         self,
-        name: str,
+        name: str | PlatformSpec,
         make: Callable[[Any], Any] | str | None = None,
         label: str | Callable[[Any], Any] = "",
         requires_env: tuple[str, ...] | Callable[[], bool] = (),
@@ -190,7 +180,7 @@ class PluginContext:
         setup: str = "",
         **original: Any,
     ) -> None:
-        """Add a chat platform to the gateway.
+        """Add a chat platform to the gateway: a `PlatformSpec`, or its main facts.
 
         *make* gets the context described in docs/reference/plugins.md and returns an adapter.
         Variables in *requires_env* must be set; those and *optional_env* are secrets, which the
@@ -198,37 +188,42 @@ class PluginContext:
 
         The arguments of hermes-agent (name, label, adapter_factory, check_fn, …) are accepted, too.
         """
-        if not name.isidentifier() or name != name.lower():
-            raise PluginError(f"invalid platform name {name!r}: use lower-case letters")
-        if (
+        if isinstance(name, PlatformSpec):
+            spec = name
+        elif (
             callable(make)
             and isinstance(label, str)
             and not callable(requires_env)
             and not original
         ):
-            self.registered.platforms.append(
-                ChatPlatform(
-                    name, label or name, make, tuple(requires_env), tuple(optional_env), setup
-                )
+            spec = PlatformSpec(
+                name,
+                label or name,
+                make,
+                secrets=tuple(requires_env),
+                optional_secrets=tuple(optional_env),
+                next_steps=tuple(setup.splitlines()),
             )
-            return
-        given = {"label": make or label, "adapter_factory": label, "check_fn": requires_env or None}
-        if not callable(label):
-            given = {"label": label or make}
-        self._add_original(parse_platform(name, {**given, **original}))
+        else:
+            given: dict[str, Any] = {"label": label or make}
+            if callable(label):
+                check = requires_env or None
+                given = {"label": make or label, "adapter_factory": label, "check_fn": check}
+            spec = self._original_platform(parse_platform(name, {**given, **original}))
+        if not spec.name.isidentifier() or spec.name != spec.name.lower():
+            raise PluginError(f"invalid platform name {spec.name!r}: use lower-case letters")
+        self.registered.platforms.append(spec)
 
-    def _add_original(self, platform: OriginalPlatform) -> None:
+    def _original_platform(self, platform: OriginalPlatform) -> PlatformSpec:
         if platform.ignored:
             unused = ", ".join(platform.ignored)
             log.warning("platform %s of plugin %s: ignored: %s", platform.name, self.key, unused)
-        self.registered.platforms.append(
-            ChatPlatform(
-                platform.name,
-                platform.label,
-                platform,
-                platform.required_env,
-                setup=platform.install_hint,
-            )
+        return PlatformSpec(
+            platform.name,
+            platform.label,
+            platform.connect,
+            secrets=platform.required_env,
+            next_steps=tuple(platform.install_hint.splitlines()),
         )
 
     def register_provider(
@@ -239,7 +234,7 @@ class PluginContext:
         model: str,
         base_url: str = "",
         variable: str = "",
-        api: Literal["openai", "anthropic"] = "openai",
+        api: str = "openai",
         open: Callable[[Any, Path], Any] | None = None,  # noqa: A002 - what it does
         models: Callable[[], Iterable[str]] | None = None,
     ) -> None:
@@ -253,6 +248,8 @@ class PluginContext:
             raise PluginError(f"invalid provider name {name!r}: use lower-case letters")
         if open is None and not base_url.startswith(("http://", "https://")):
             raise PluginError(f"the provider {name} needs a base_url or open")
+        if api not in PROVIDER_APIS:
+            raise PluginError(f"the provider {name} has the unknown api {api!r}")
         self.registered.providers.append(
             ModelProvider(name, title or name, model, base_url, variable, api, open, models)
         )

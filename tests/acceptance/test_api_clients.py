@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript, ScriptStep
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.api_setup import API_KEY
 from support.gateway_process import GatewayProcess
+from support.scripted_server import ScriptServer
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import pytest
 from acceptance.campaign import wait_until
 from gateway import status
 from gateway.platforms.local import socket_path
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import LocalChatClient
@@ -22,6 +21,7 @@ from support.gateway_process import GatewayProcess
 from support.gateways import conversation_texts
 from support.model_servers import configured_models
 from support.plugin_folders import make_plugin
+from support.scripted_server import ScriptServer
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:

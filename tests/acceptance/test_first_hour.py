@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from support.checkpoints import git
 from support.command_line import command
 from support.daemons import stopping_daemon
+from support.scripted_server import ScriptServer
 from support.tmux import Tmux
 
 if TYPE_CHECKING:

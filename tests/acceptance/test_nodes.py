@@ -16,7 +16,6 @@ from acceptance.campaign import percentile, size
 from acceptance.chat_platform import count_unsettled
 from gateway.outbound.sender import DUPLICATE_NOTE
 from gateway.process.main import CONFIG_EXIT_CODE
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
 from hermes_core.json_values import objects_in
 from hermes_state import SessionDB
@@ -25,6 +24,7 @@ from support.chat import LocalChatClient
 from support.model_servers import configured_models
 from support.nodes import Node
 from support.postgres import running_postgres
+from support.scripted_server import ScriptServer
 from support.waiting import async_wait_until
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
+    from support.scripted_server import ScriptServer
 
 TABLES = ("messages", "sessions", "hermes_boundary", "hermes_trash", "hermes_copy")
 STEPS = (

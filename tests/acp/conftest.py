@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.scripted_server import ScriptServer
+    from support.scripted_server import ScriptServer
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from support.waiting import PATIENCE_SECONDS, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
+    from support.scripted_server import ScriptServer
 
     Script = Callable[[str], ScriptServer]
 

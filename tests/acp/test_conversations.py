@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
     from support.editors import Editor
+    from support.scripted_server import ScriptServer
 
     Script = Callable[[str], ScriptServer]
 

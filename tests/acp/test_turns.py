@@ -30,8 +30,8 @@ from tui_gateway.live_session import completion
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
+    from support.scripted_server import ScriptServer
 
     Script = Callable[[str], ScriptServer]
 

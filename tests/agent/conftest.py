@@ -11,10 +11,10 @@ from hermes_agent.agent import AIAgent
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.toolbox import Toolbox
 from hermes_core.backoff import Backoff
 from hermes_state import SessionDB
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,9 +8,9 @@ from hermes_agent.context.compaction import SUMMARY_HEADING, CompactionResult, i
 from hermes_agent.events import Failed, FailureKind, Notice, TurnFinished
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.scripted import ModelScript, ScriptStep
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.base import Tool
 from hermes_agent.tools.todo import todo_tool
+from support.scripted_server import ScriptServer
 from support.waiting import act_when
 
 if TYPE_CHECKING:

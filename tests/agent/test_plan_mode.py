@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

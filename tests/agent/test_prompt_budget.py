@@ -9,10 +9,10 @@ import pytest
 
 from hermes_agent.context.profiles import system_prompt
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

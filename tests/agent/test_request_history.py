@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from agent.conftest import Scene
     from hermes_agent.events import Event
-    from hermes_agent.providers.scripted_server import ScriptServer
+    from support.scripted_server import ScriptServer
 
 STEPS = "[{say: A1}, {say: A2}, {say: A3}, {say: A4}]"
 

@@ -13,7 +13,6 @@ from hermes_agent.events import Notice, ToolFinished, TurnEnd, TurnFinished
 from hermes_agent.project.files import read_project
 from hermes_agent.project.trust import TrustStore
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.shell_hooks.config import ShellHook, parse_hooks
 from hermes_agent.shell_hooks.events import hook_tool
 from hermes_agent.shell_hooks.failures import failures
@@ -23,6 +22,7 @@ from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
 from support.agent_conversation import FixedPrompter, open_conversation, tool_call_step
+from support.scripted_server import ScriptServer
 from support.waiting import wait_until
 
 if TYPE_CHECKING:

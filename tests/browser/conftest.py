@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from hermes_agent.providers.scripted_server import ScriptServer
     from support.browsers import DashboardProcess
     from support.dashboards import RunningDashboard
+    from support.scripted_server import ScriptServer
 
 REASON = missing_requirement()
 

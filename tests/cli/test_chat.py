@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
+    from support.scripted_server import ScriptServer
 
 RECORDER_CODE = """
 def register(ctx):

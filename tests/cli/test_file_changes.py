@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from support.checkpoints import change_in_turn, git
 from support.plain_terminal import EDITOR, quit_chat, start_chat, stored_messages
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
+    from support.scripted_server import ScriptServer
 
 MODELS: list[Any] = [
     {"id": "alpha-large", "context_length": 200_000,

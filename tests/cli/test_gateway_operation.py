@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway import status
-from gateway.platforms import registry
 from gateway.platforms.local import socket_path
 from gateway.platforms.registry import BUILT_IN_PLATFORMS
 from hermes_cli.commands.gateway import setup
@@ -27,6 +26,8 @@ from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from hermes_core.package_installer import Library
 
 ROOT = Path(__file__).parents[2]
 
@@ -227,22 +228,13 @@ def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [built_in_platform.name for built_in_platform in BUILT_IN_PLATFORMS if built_in_platform.needs],
+    "library",
+    [platform.library for platform in BUILT_IN_PLATFORMS if platform.library is not None],
+    ids=lambda library: library.name,
 )
-def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
-    text = (registry.LOCK_FOLDER / f"{name}.lock").read_text()
+def test_every_library_is_pinned_and_no_registry_is_named(library: Library) -> None:
+    text = library.lock.read_text()
     pins = [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
     assert pins
     assert text.count("--hash=sha256:") >= len(pins)
     assert "://" not in text
-    assert (
-        registry.library_of(
-            next(
-                built_in_platform
-                for built_in_platform in BUILT_IN_PLATFORMS
-                if built_in_platform.name == name
-            )
-        )
-        is not None
-    )

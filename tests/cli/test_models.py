@@ -13,11 +13,11 @@ import pytest
 
 from hermes_agent.local.built_in import DEMO_NOTICE
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.built_in_model import built_in_model
 from support.command_line import command
+from support.scripted_server import ScriptServer
 from support.terminal import on_terminal, wait_for_exit
 from support.waiting import PATIENCE_SECONDS
 

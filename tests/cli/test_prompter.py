@@ -9,11 +9,11 @@ import pexpect
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.prompter import ApprovalRequest
 from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
 from hermes_cli.output import CommandOutput
 from support.plain_terminal import EDITOR, quit_chat, start_chat, stored_messages
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
-from hermes_agent.providers import scripted_server
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.slash_commands import Surface
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
+from support import scripted_server
 from support.command_line import command
 from support.model_servers import model_argument
 from support.plain_terminal import EDITOR, quit_chat, start_chat, stored_messages
+from support.scripted_server import ScriptServer
 from support.terminal import spawn, wait_for_exit
 from support.waiting import PATIENCE_SECONDS
 

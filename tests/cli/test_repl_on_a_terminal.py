@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_cli.commands.chat.repl import completions
 from hermes_conversation.file_index import FileIndex
 from hermes_core.roles import Role
 from support.plain_terminal import quit_chat, start_chat, stored_messages
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from support.built_in_model import built_in_model
+from support.scripted_server import ScriptServer
 from support.terminal import on_terminal, wait_for_exit
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import pexpect
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.paths import TRUST_FILE
 from support.model_servers import model_argument
 from support.plain_terminal import EDITOR, quit_chat, stored_messages
+from support.scripted_server import ScriptServer
 from support.terminal import spawn
 from support.waiting import PATIENCE_SECONDS
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.title_writer import clean_title
 from hermes_state import SessionDB
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

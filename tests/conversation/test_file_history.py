@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import file_commands, slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
@@ -17,6 +16,7 @@ from hermes_core.errors import UsageError
 from hermes_core.roles import Role
 from hermes_state import SessionDB
 from support.agent_conversation import FixedPrompter
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,6 @@ from hermes_acp.tool_calls import ShownCalls
 from hermes_agent.context.compaction import split, user_messages
 from hermes_agent.memory.review import turns_in
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.shell_hooks.transcripts import Transcripts
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
@@ -23,6 +22,7 @@ from hermes_state.ledger.history import StoreHistory
 from hermes_state.portable.readable import ReadOptions
 from hermes_tui.messages import entries
 from support.command_line import run_hermes
+from support.scripted_server import ScriptServer
 from tui_gateway.live_session import LiveSession
 
 if TYPE_CHECKING:

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.routing.legacy_session_keys import (
+    COLON_FREE_IDS,
+    IdPatterns,
+    format_legacy,
+    parse_legacy,
+)
 from hermes_core.errors import KeyFormatError
-from hermes_core.legacy_session_keys import COLON_FREE_IDS, IdPatterns, format_legacy, parse_legacy
 from hermes_core.session_keys import SessionKey, place
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermes_core.media_limits import CHECK_SECONDS, MediaLimits, MediaPruning, prune
+from gateway.process.media_limits import CHECK_SECONDS, MediaLimits, MediaPruning, prune
 from hermes_core.media_store import MediaStore
 
 if TYPE_CHECKING:

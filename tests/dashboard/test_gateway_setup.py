@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import hermes_plugin_host
+from gateway.platforms.registry import BUILT_IN_PLATFORMS
 from gateway.process.config_loader import config_of_home
-from hermes_core.config.definitions.platforms import PLATFORM_FORMS
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from support.command_line import run_hermes
 from support.pairings import pair
+from support.plugin_folders import enable_plugins
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import httpx2 as httpx
@@ -30,12 +33,43 @@ def fields_of(client: httpx.Client, platform: str) -> dict[str, dict[str, object
 
 def test_every_platform_with_a_form_has_its_credentials(client: httpx.Client) -> None:
     names = {setting.name for setting in SETTINGS}
-    assert all(set(form.credentials) <= names for form in PLATFORM_FORMS)
+    assert all(set(platform.credentials) <= names for platform in BUILT_IN_PLATFORMS)
     shown = {item["name"]: item for item in client.get("/api/gateway/platforms").json()["items"]}
-    assert list(shown) == [form.name for form in PLATFORM_FORMS]
+    assert list(shown) == [platform.name for platform in BUILT_IN_PLATFORMS if platform.options]
     assert shown["telegram"]["is_enabled"] is False
     assert shown["telegram"]["missing"] == "Not set: TELEGRAM_BOT_TOKEN"
     assert (shown["telegram"]["can_test"], shown["webhook"]["can_test"]) == (True, False)
+
+
+PLUGIN = """
+from hermes_core.config.platform_spec import ENABLED, PlatformSpec
+from hermes_core.config.schema import Setting
+def register(ctx):
+    ctx.register_platform(PlatformSpec(
+        "chirp", "Chirp", lambda context: None, help="Sign up.", optional_secrets=("CHIRP_KEY",),
+        options=(ENABLED, Setting("volume", "int", 3, "How loud."), Setting(
+            "password", "str", "", "The password.", secret_variable="CHIRP_KEY", secret=True)),
+    ))
+"""
+
+
+@pytest.fixture
+def chirp(hermes_home: Path) -> Iterator[None]:
+    enable_plugins(hermes_home, chirp=PLUGIN)
+    hermes_plugin_host.active.cache_clear()
+    yield
+    hermes_plugin_host.active.cache_clear()
+
+
+@pytest.mark.usefixtures("chirp")
+def test_a_platform_of_a_plugin_has_a_form(client: httpx.Client, hermes_home: Path) -> None:
+    assert client.put(f"{OPTIONS}/platforms.chirp.volume", json={"value": 7}).status_code == 200
+    assert "volume: 7" in (hermes_home / "config.yaml").read_text()
+    client.put(f"{OPTIONS}/platforms.chirp.password", json={"value": "hush"})
+    assert "CHIRP_KEY=hush" in (hermes_home / ".env").read_text()
+    password = fields_of(client, "chirp")["platforms.chirp.password"]
+    assert (password["value"], password["is_secret"], password["is_set"]) == (None, True, True)
+    assert "hush" not in client.get("/api/gateway/platforms").text
 
 
 def test_an_option_that_grants_nothing_is_written_at_once(

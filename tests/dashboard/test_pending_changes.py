@@ -15,7 +15,7 @@ from hermes_cli.output import CommandOutput
 from hermes_core.clock import ManualClock
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_core.pending_changes import EXPIRY_SECONDS, MAX_PENDING, PendingChanges
+from hermes_dashboard.pending_changes import EXPIRY_SECONDS, MAX_PENDING, PendingChanges
 from support.command_line import run_hermes
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ import pytest
 
 from hermes_agent.events import TextDelta, TurnFinished
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation.agent_factory import ConversationOptions, build_agent
 from hermes_core.hooks import HOOKS
 from hermes_state import SessionDB
 from support.agent_conversation import FixedPrompter, open_conversation, tool_call_step
 from support.plugin_folders import FACTS_PLUGIN, enable_plugins, recorded_facts
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

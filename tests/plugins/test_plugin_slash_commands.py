@@ -10,7 +10,6 @@ import pytest
 
 from gateway.platforms.base import Abilities, SendResult
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_conversation import slash_commands
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_conversation.slash_commands import Surface
@@ -20,6 +19,7 @@ from support.gateways import local_message, outbox_texts, running_gateway
 from support.model_servers import configured_models, model_argument
 from support.plain_terminal import quit_chat, start_chat
 from support.plugin_folders import enable_plugins, make_plugin
+from support.scripted_server import ScriptServer
 from support.waiting import async_wait_until
 from support.wire import RpcClient
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
 from support.plugin_folders import enable_plugins
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +44,8 @@ class Echo(Provider):
         yield Reply(text, "", (), "stop", Usage(1, 1))
 
 def register(ctx):
-    ctx.register_provider("echo", model="small", open=lambda choice, folder: Echo(choice.model))
+    ctx.register_provider("echo", model="small", open=lambda choice, folder: Echo(choice.model),
+                          models=lambda: ["small", "large"])
 """
 
 
@@ -70,9 +73,21 @@ def test_a_plugin_opens_a_provider_of_its_own(hermes: Hermes, hermes_home: Path)
     assert "large heard 2 messages" in hermes("chat", "-q", "hi", "--model", "echo:large").out
     hermes("models", "use", "echo:")
     assert "small heard 2 messages" in hermes("chat", "-q", "hi").out
-    assert "small of echo, which lists no models" in hermes("doctor").out
+    assert "small; the endpoint answers" in hermes("doctor").out
+    listed = json.loads(hermes("models", "list", "--json", "--search", "echo").out)
+    assert [model["name"] for model in listed["models"]] == ["echo:small", "echo:large"]
 
 
-def test_an_incomplete_provider_is_reported(hermes: Hermes, hermes_home: Path) -> None:
-    enable_plugins(hermes_home, bad='def register(ctx):\n    ctx.register_provider("x", model="m")')
-    assert "needs a base_url or open" in hermes("plugins", "list").out
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ('"x", model="m"', "needs a base_url or open"),
+        ('"x", model="m", base_url="http://h/v1", api="other"', "unknown api 'other'"),
+        ('"X", model="m"', "invalid provider name 'X'"),
+    ],
+)
+def test_an_incomplete_provider_is_reported(
+    hermes: Hermes, hermes_home: Path, arguments: str, problem: str
+) -> None:
+    enable_plugins(hermes_home, bad=f"def register(ctx):\n    ctx.register_provider({arguments})\n")
+    assert problem in hermes("plugins", "list").out

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_agent.events import ToolFinished
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.prompter import parse_answer
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.config.file import ConfigFile
+from support.scripted_server import ScriptServer
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from support.terminal import spawn
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from hermes_agent.providers.scripted_server import ScriptServer
+    from support.scripted_server import ScriptServer
 
 EDITOR = r"\x1b\[\?2004h"  # printed when the line editor starts
 

@@ -18,7 +18,7 @@ import hermes_core.backoff
 from hermes_state.engine.sqlite import driver
 driver.install()
 if os.fork() == 0:
-    import hermes_core.schedules.catch_up
+    import hermes_core.schedules.rules
     os._exit(0)
 os.wait()
 print("_sqlite3" in sys.modules and sys.modules["_sqlite3"] is not driver.sqlite3)
@@ -41,7 +41,7 @@ def test_a_process_and_its_forks_are_measured_from_their_first_import(tmp_path: 
     )
     assert holds_two_libraries == "False\n"
     run(["-m", "coverage", "combine", "--quiet"], COVERAGE_FILE=data)
-    for module in ("backoff", "schedules/catch_up"):
+    for module in ("backoff", "schedules/rules"):
         include = f"--include={ROOT}/src/hermes_core/{module}.py"
         # Fails if the file was not measured.
         run(["-m", "coverage", "report", include], COVERAGE_FILE=data)

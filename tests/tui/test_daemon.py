@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
 from support.drafts import draft_text
 from support.model_servers import model_argument
+from support.scripted_server import ScriptServer
 from support.tmux import Tmux
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_tui.conversation import ConversationClient, OpenRequest
 from support.daemons import DaemonClient, stopping_daemon
+from support.scripted_server import ScriptServer
 from tui_gateway import client_environment, daemon
 from tui_gateway.frames import RpcError
 

@@ -14,7 +14,7 @@ from hermes_core import paths
 from hermes_core.config.file import ConfigFile
 
 if TYPE_CHECKING:
-    from gateway.platforms.registry import PlatformEntry
+    from hermes_core.config.platform_spec import PlatformSpec
     from hermes_core.json_values import JsonObject
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Secrets:
 
 def enabled_platforms(
     config: GatewayConfig, registry: PlatformRegistry, secrets: Secrets
-) -> list[PlatformEntry]:
+) -> list[PlatformSpec]:
     """The platforms to connect: those that are enabled, and those whose secrets are set.
 
     The local socket is always enabled; `enabled: false` disables any other platform.
@@ -108,7 +108,7 @@ def enabled_platforms(
     return [item for item in registry if _is_enabled(item, config, secrets)]
 
 
-def _is_enabled(entry: PlatformEntry, config: GatewayConfig, secrets: Secrets) -> bool:
+def _is_enabled(entry: PlatformSpec, config: GatewayConfig, secrets: Secrets) -> bool:
     if entry.name == "local":
         return True
     configured = config.platforms.get(Platform.registered(entry.name))

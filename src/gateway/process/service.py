@@ -25,6 +25,7 @@ from gateway.outbound.sender import OutboxSender
 from gateway.process.connections import Connections, PlatformLeases
 from gateway.process.health import GatewayMetrics
 from gateway.process.live_facts import WORKING_STATES, LiveFacts
+from gateway.process.media_limits import MediaLimits, MediaPruning
 from gateway.process.nodes import (
     answer_commands_of_missing,
     is_answered_anywhere,
@@ -43,7 +44,6 @@ from hermes_conversation.agent_imports import BackgroundFollower
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.isolate import Step, attempt, run_all
-from hermes_core.media_limits import MediaLimits, MediaPruning
 from hermes_core.paths import hermes_home
 from hermes_state.delivery.inbox import INBOX_TOPIC
 from hermes_state.engine.process_identity import node_name

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.routing import routes_file, sources
+from gateway.routing.legacy_session_keys import format_legacy
 from gateway.routing.sources import SessionEntry, expiry_reason, local_now, place_of, user_zone
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.ids import new_gateway_session_id
-from hermes_core.legacy_session_keys import format_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from gateway import config_values
 from gateway.config import Platform
+from gateway.routing.legacy_session_keys import format_legacy, parse_legacy
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import KeyFormatError
-from hermes_core.legacy_session_keys import format_legacy, parse_legacy
 from hermes_core.session_keys import SessionKey, place
 from hermes_core.time_zones import find_zone
 from hermes_state.delivery.routes import Route

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound.budgets import JOBS_WAIT, UserKey
 from hermes_conversation.scheduled_jobs import zone_named
 from hermes_core.errors import UsageError
 from hermes_core.isolate import Failure, attempt
-from hermes_core.schedules import catch_up
-from hermes_core.schedules.catch_up import CatchUp
 from hermes_core.schedules.rules import read_rule
 from hermes_state.schedules.repository import DueRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from zoneinfo import ZoneInfo
 
     from gateway.inbound.budgets import Budgets
     from gateway.schedules.targets import JobTargets
     from hermes_core.clock import Clock
+    from hermes_core.schedules.rules import Rule
     from hermes_state.delivery.stored_json import MessagePayload
     from hermes_state.schedules.rows import Occurrence, ScheduledJob
     from hermes_state.store import SessionDB
@@ -33,6 +34,65 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 1.0
+GRACE_SECONDS: Final = 120.0  # an occurrence that is late by less is on time
+MAX_RUNS: Final = 100  # at a time: `all` continues with the rest afterwards
+MAX_COUNTED: Final = 1000  # missed occurrences
+
+
+class CatchUp(StrEnum):
+    """The policy for occurrences that were missed."""
+
+    ONCE = "once"  # the latest one runs, for all of them
+    ALL = "all"  # each runs
+    SKIP = "skip"  # none runs
+
+
+class DueOccurrences(NamedTuple):
+    """What to do with the occurrences that are due."""
+
+    runs: tuple[float, ...]  # the times of those that run
+    missed: int  # how many do not run; at most MAX_COUNTED
+    last_missed: float | None  # the latest of them
+    next_at: float | None  # the next occurrence to look at
+
+
+def plan(rule: Rule, zone: ZoneInfo, first: float, now: float, policy: CatchUp) -> DueOccurrences:
+    """Apply a policy to the occurrences from *first*, which is due, until *now*.
+
+    A rule whose earlier times changed may not occur at *first*; it counts all the same.
+    """
+    if policy is CatchUp.ALL:
+        return _all(rule, zone, first, now)
+    last = rule.last_until(now, zone)
+    latest = first if last is None or last < first else last
+    missed, last_missed = _count_until(rule, zone, first, latest)
+    next_at = rule.next_after(max(now, latest), zone)
+    if policy is CatchUp.SKIP and now - latest > GRACE_SECONDS:
+        return DueOccurrences((), min(missed + 1, MAX_COUNTED), latest, next_at)
+    return DueOccurrences((latest,), missed, last_missed, next_at)
+
+
+def _all(rule: Rule, zone: ZoneInfo, first: float, now: float) -> DueOccurrences:
+    runs: list[float] = []
+    moment: float | None = first
+    while moment is not None and moment <= now and len(runs) < MAX_RUNS:
+        runs.append(moment)
+        moment = rule.next_after(moment, zone)
+    return DueOccurrences(tuple(runs), 0, None, moment)
+
+
+def _count_until(
+    rule: Rule, zone: ZoneInfo, first: float, latest: float
+) -> tuple[int, float | None]:
+    """The number of occurrences from *first* to before *latest*, and the latest of them."""
+    count, moment, last = 0, first, None
+    while moment < latest and count < MAX_COUNTED:
+        count, last = count + 1, moment
+        following = rule.next_after(moment, zone)
+        if following is None:
+            break
+        moment = following
+    return count, last
 
 
 class Scheduler:
@@ -87,7 +147,7 @@ class Scheduler:
             return False
         if job.is_held and policy is CatchUp.SKIP:
             policy = CatchUp.ONCE  # what waited for a budget is not dropped
-        due = catch_up.plan(rule, zone, job.next_at, now, policy)
+        due = plan(rule, zone, job.next_at, now, policy)
         runs, next_at, runs_left = due.runs, due.next_at, job.runs_left
         if runs_left is not None:
             runs = runs[:runs_left]

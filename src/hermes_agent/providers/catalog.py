@@ -83,8 +83,8 @@ class CatalogEndpoint(NamedTuple):
         return self.choice.url or self.prefix
 
 
-class CachedModel(TypedDict):
-    """A model in the file."""
+class ModelFacts(TypedDict):
+    """A model in a list and in the file; prices are dollars per million tokens."""
 
     id: str
     window: int
@@ -96,7 +96,7 @@ class CachedList(TypedDict):
     """The list of an endpoint in the file."""
 
     fetched_at: float
-    models: list[CachedModel]
+    models: list[ModelFacts]
 
 
 class EndpointModels(NamedTuple):
@@ -189,16 +189,16 @@ def _with_own_price(model: CatalogModel, prices: dict[str, OwnPrice]) -> Catalog
     return model._replace(input_price=own.input, output_price=own.output, is_own_price=True)
 
 
-def _to_cache(models: list[CatalogModel]) -> list[CachedModel]:
+def _to_cache(models: list[CatalogModel]) -> list[ModelFacts]:
     return [
-        {
-            "id": model.model,
-            "window": model.window,
-            "input_price": model.input_price,
-            "output_price": model.output_price,
-        }
-        for model in models
+        _facts(model.model, model.window, model.input_price, model.output_price) for model in models
     ]
+
+
+def _facts(
+    name: str, window: int = 0, input_price: float | None = None, output_price: float | None = None
+) -> ModelFacts:
+    return {"id": name, "window": window, "input_price": input_price, "output_price": output_price}
 
 
 def _models(endpoint: CatalogEndpoint, kept: CachedList, problem: str = "") -> EndpointModels:
@@ -224,24 +224,23 @@ def _fetched(endpoint: CatalogEndpoint, kept: CachedList | None, now: float) -> 
         return _models(endpoint, kept or empty, problem)
     fresh: CachedList = {
         "fetched_at": now,
-        "models": [_completed(endpoint.url, details) for details in found.details],
+        "models": [_completed(endpoint.url, model) for model in found.models],
     }
     return _models(endpoint, fresh)
 
 
-def _completed(url: str, details: ListedDetails) -> CachedModel:
+def _completed(url: str, model: ModelFacts) -> ModelFacts:
     """What a provider reports about a model, completed from the table of known models."""
-    known = find_known_model(url, details.name)
-    return {
-        "id": details.name,
-        "window": details.window or (known.window if known else 0),
-        "input_price": details.input_price
-        if details.input_price is not None
-        else (known.input if known else None),
-        "output_price": details.output_price
-        if details.output_price is not None
-        else (known.output if known else None),
-    }
+    known = find_known_model(url, model["id"])
+    if known is None:
+        return model
+    input_price, output_price = model["input_price"], model["output_price"]
+    return _facts(
+        model["id"],
+        model["window"] or known.window,
+        known.input if input_price is None else input_price,
+        known.output if output_price is None else output_price,
+    )
 
 
 # Search
@@ -327,25 +326,16 @@ class ModelListAnswer(TypedDict):
 NO_PRICES: Final[ListedPrices] = {}
 
 
-class ListedDetails(NamedTuple):
-    """What an endpoint reports about a model; prices are dollars per million tokens."""
-
-    name: str
-    window: int = 0
-    input_price: float | None = None
-    output_price: float | None = None
-
-
 class ModelList(NamedTuple):
     """The chat models, the newest first where dates are known; or the failure."""
 
-    details: list[ListedDetails]
+    models: list[ModelFacts]
     failure: Failed | None = None
 
     @property
     def names(self) -> list[str]:
         """The names of the models."""
-        return [model.name for model in self.details]
+        return [model["id"] for model in self.models]
 
 
 def list_models(choice: ModelChoice) -> ModelList:
@@ -355,7 +345,7 @@ def list_models(choice: ModelChoice) -> ModelList:
     from hermes_agent.providers.http_stream import USER_AGENT, ssl_context  # noqa: PLC0415 - as above
 
     if choice.api.models is not None:
-        return ModelList([ListedDetails(name) for name in choice.api.models()])
+        return ModelList([_facts(name) for name in choice.api.models()])
     provider = choice.provider()
     try:
         response = httpx2.get(
@@ -391,7 +381,7 @@ def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
     )
 
 
-def _details(model: ListedModel) -> ListedDetails:
+def _details(model: ListedModel) -> ModelFacts:
     windows = (
         model.get("context_length"),
         model.get("context_window"),
@@ -400,7 +390,7 @@ def _details(model: ListedModel) -> ListedDetails:
         model.get("max_model_len"),
     )
     prices = model.get("pricing") or NO_PRICES
-    return ListedDetails(
+    return _facts(
         model["id"].removeprefix("models/"),  # Google's prefix
         next((window for window in windows if isinstance(window, int) and window > 0), 0),
         _price(prices.get("prompt"), prices.get("input")),

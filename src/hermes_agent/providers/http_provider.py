@@ -157,7 +157,7 @@ class AnswerReader(ABC, Generic[Event]):
             return failed._replace(usage=self._usage)
         return Failed(
             FailureKind.SERVER,
-            f"Error from {self._provider.name}: {message}",
+            f"Error from {self._provider.name}: {message.rstrip('.')}.",
             TRY_AGAIN,
             is_transient=text_in(facts, "type") == OVERLOADED,
             usage=self._usage,

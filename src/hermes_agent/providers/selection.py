@@ -157,7 +157,7 @@ def known_key(settings: Settings, preset: ProviderPreset) -> KnownKey | None:
     for other in preset.other_variables:
         if not key and os.environ.get(other):
             key, variable = os.environ[other], other
-    if not key:
+    if not key and preset.variable:
         return None
     base_url = os.environ.get(f"{preset.name.upper()}_BASE_URL", "").rstrip("/")
     # A key goes to another host only if both come from the environment.

@@ -26,6 +26,12 @@ class OriginalPlatform:
     env_enablement_fn: Callable[[], dict[str, Any] | None] | None = None
     ignored: tuple[str, ...] = field(default=())  # arguments without a meaning here
 
+    def connect(self, context: Any) -> Any:
+        """The adapter of the platform, for the gateway."""
+        from hermes_compat.platforms.connection import connect_original  # noqa: PLC0415 - rare
+
+        return connect_original(self, context)
+
 
 def parse_platform(name: str, arguments: dict[str, Any]) -> OriginalPlatform:
     """Read the arguments; PluginError if one is missing."""

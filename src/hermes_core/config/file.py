@@ -141,7 +141,7 @@ class ConfigFile:
         """The effective value and its source."""
         setting = values.find_setting(self.table, name)
         if setting.secret:
-            return self._secret_entry(setting)
+            return self.secret_entry(setting)
         variable_text = self._environ.get(setting.variable)
         if variable_text:
             where = f"the environment variable {setting.variable}"
@@ -272,7 +272,8 @@ class ConfigFile:
             *self._open_files(),
         ]
 
-    def _secret_entry(self, setting: Setting) -> SettingEntry:
+    def secret_entry(self, setting: Setting) -> SettingEntry:
+        """Whether a secret is set, and where."""
         if self._environ.get(setting.variable):
             return SettingEntry(setting.name, "set", "environment")
         if self._read_secrets().get(setting.variable):

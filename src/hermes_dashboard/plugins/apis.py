@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from hermes_core.config.version import config_version
 from hermes_core.errors import PluginError
 from hermes_core.isolate import Failure, attempt, attempt_async
 from hermes_dashboard import errors
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
+from hermes_dashboard.caches import config_version
 from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.plugins.plugin_loop import PluginLoop, PluginStuckError, PluginTimeoutError
 from hermes_dashboard.plugins.tabs import module_name

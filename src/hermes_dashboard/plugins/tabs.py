@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.version import config_version, file_version
 from hermes_core.errors import ConfigError, PluginError
 from hermes_core.json_values import list_in
+from hermes_dashboard.caches import config_version, file_version
 from hermes_plugin_host.discovery import bundled_folder
 
 if TYPE_CHECKING:

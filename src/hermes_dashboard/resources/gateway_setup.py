@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi import HTTPException, Response
 from pydantic import BaseModel, Field, StringConstraints
 
-from hermes_core.config.definitions.platforms import PLATFORM_FORMS
+from gateway.platforms.options import PlatformOptions
+from gateway.platforms.registry import PlatformRegistry
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.pending_text import PlatformOptions
-from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import RequestedRole
+from hermes_core.errors import ConfigError
 from hermes_core.roles import Role
 from hermes_dashboard.context import PlatformFacts
 from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.pending_changes import PendingChanges, RequestedRole
 from hermes_dashboard.resources.pending_changes import (
     NEEDS_CONFIRMATION,
     PendingChangeItem,
@@ -35,11 +35,11 @@ from hermes_dashboard.resources.settings import (
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from hermes_core.config.definitions.platforms import PlatformForm
+    from hermes_core.config.platform_spec import PlatformSpec
     from hermes_core.config.schema import Setting
-    from hermes_core.pending_changes import ChangeKind
     from hermes_dashboard.context import DashboardContext, GatewayPerson
     from hermes_dashboard.errors import PlainJson
+    from hermes_dashboard.pending_changes import ChangeKind
 
 RoleName = Literal["owner", "member", "guest"]
 
@@ -123,7 +123,8 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
         """The platforms with their state, credentials and options; secrets are never included."""
         facts = {each.name: each for each in context.administration.platforms()}
         config = ConfigFile.of_home()
-        return PlatformFormList(items=[_form(form, facts, config) for form in PLATFORM_FORMS])
+        forms = [spec for spec in PlatformRegistry.of_home() if spec.options]
+        return PlatformFormList(items=[_form(spec, facts, config) for spec in forms])
 
     @routes.put("/platforms/options/{name}", response_model=SettingItem, responses=responses)
     def set_option(name: Identifier, body: NewValue) -> Any:
@@ -153,12 +154,12 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
 
 
 def _form(
-    form: PlatformForm, facts: dict[str, PlatformFacts], config: ConfigFile
+    form: PlatformSpec, facts: dict[str, PlatformFacts], config: ConfigFile
 ) -> PlatformFormView:
     known = facts.get(form.name) or PlatformFacts(form.name, is_enabled=False)
     options = PlatformOptions(config)
     credentials = [setting_item(config, find_setting(name)) for name in form.credentials]
-    fields = [*credentials, *(_option_item(options, option) for option in form.options)]
+    fields = [*credentials, *(_option_item(options, option) for option in form.settings)]
     return PlatformFormView(
         **known._asdict(),
         title=form.title,
@@ -168,11 +169,10 @@ def _form(
 
 
 def _find_option(name: str) -> Setting:
-    for form in PLATFORM_FORMS:
-        for option in form.options:
-            if option.name == name:
-                return option
-    raise HTTPException(404, f"Unknown option: {name}")
+    try:
+        return PlatformOptions.find(name)
+    except ConfigError as error:
+        raise HTTPException(404, f"Unknown option: {name}") from error
 
 
 def _option_item(options: PlatformOptions, option: Setting) -> SettingItem:

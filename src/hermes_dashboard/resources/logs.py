@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import HTTPException, Query
 from pydantic import BaseModel, Field
 
-from hermes_core import log_tail
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
+from hermes_dashboard import log_tail
 from hermes_dashboard.models.text import Identifier, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 

@@ -23,9 +23,8 @@ from hermes_conversation.mcp.server_list import (
 )
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import FieldError, UsageError
-from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import RequestedServer
 from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.pending_changes import PendingChanges, RequestedServer
 from hermes_dashboard.resources.pending_changes import PendingChangeItem, pending_response
 from hermes_dashboard.routes import ResourceRouter
 

@@ -14,15 +14,14 @@ from pydantic import BaseModel, Field
 
 from hermes_core.command_name import terminal_command
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.pending_text import facts_of
-from hermes_core.pending_changes import PendingChanges
 from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.text import Identifier, Responses, Text, problems
+from hermes_dashboard.pending_changes import PendingChanges, facts_of
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from hermes_core.pending_changes import PendingChange
     from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.pending_changes import PendingChange
 
 
 class PendingChangeItem(BaseModel):

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 import hermes_plugin_host
 from hermes_core.config.file import ConfigFile
-from hermes_core.pending_changes import PendingChanges
 from hermes_dashboard.models.text import Text, problems
+from hermes_dashboard.pending_changes import PendingChanges
 from hermes_dashboard.resources.pending_changes import PendingChangeItem, change_item
 from hermes_dashboard.routes import ResourceRouter
 from hermes_plugin_host import activation

@@ -14,9 +14,8 @@ from pydantic import BaseModel, Field
 from hermes_conversation import scheduled_jobs
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError, of_field
-from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import RequestedJob
 from hermes_dashboard.models.text import MAX_ROW_ID, Text, View, problems
+from hermes_dashboard.pending_changes import PendingChanges, RequestedJob
 from hermes_dashboard.resources.pending_changes import PendingChangeItem, change_item
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.schedules.rows import JobTotals

@@ -11,8 +11,8 @@ from hermes_core.config import values
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
-from hermes_core.pending_changes import PendingChanges
 from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.pending_changes import PendingChanges
 from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
 from hermes_dashboard.routes import ResourceRouter
 

@@ -23,9 +23,8 @@ from hermes_core.config.webhook_routes import (
     write_route,
 )
 from hermes_core.errors import FieldError
-from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import RequestedRoute
 from hermes_dashboard.models.text import Identifier, Text, problems
+from hermes_dashboard.pending_changes import PendingChanges, RequestedRoute
 from hermes_dashboard.resources.pending_changes import (
     NEEDS_CONFIRMATION,
     PendingChangeItem,

@@ -11,11 +11,11 @@ import pytest
 from hermes_agent.context.prepared_messages import with_result_images
 from hermes_agent.providers.anthropic import as_blocks
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.tools.todo import current_items, format_items
 from hermes_conversation import slash_commands
@@ -17,6 +16,7 @@ from hermes_conversation.conversation import Conversation
 from hermes_conversation.slash_commands import Surface
 from hermes_conversation.tool_results import report_of
 from hermes_state import SessionDB
+from support.scripted_server import ScriptServer
 
 if TYPE_CHECKING:
     from pathlib import Path

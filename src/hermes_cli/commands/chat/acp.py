@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_acp.library import MISSING, SDK
+import hermes_acp
 from hermes_cli.parser import add_json_option
 from hermes_core.errors import UsageError
+from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
     import argparse
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
 
 PACKAGE: Final = "agent-client-protocol"
+LOCK: Final = Path(hermes_acp.__file__).with_name("requirements.lock")
+SDK: Final = Library("acp", "editors", "acp", LOCK, download_mb=1, disk_mb=1)
+MISSING: Final = (
+    "The library for editors (agent-client-protocol) is not installed. Run `hermes acp --install`."
+)
 EXAMPLES: Final = """\
 examples:
   hermes acp --install          install the library for editors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gateway.platforms.options import PlatformOptions
 from hermes_cli import history
 from hermes_cli.output import TableColumn, confirm
 from hermes_conversation.mcp.server_list import add_server
@@ -11,17 +12,18 @@ from hermes_conversation.purge_hook import keep_facts
 from hermes_conversation.scheduled_jobs import JobRequest, create_job, local_requester
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.pending_text import PlatformOptions, facts_of, texts_of
 from hermes_core.config.webhook_routes import write_route
 from hermes_core.errors import HermesError, UsageError
-from hermes_core.pending_changes import PendingChanges
-from hermes_core.requested_changes import (
+from hermes_core.roles import Role
+from hermes_dashboard.pending_changes import (
+    PendingChanges,
     RequestedJob,
     RequestedRole,
     RequestedRoute,
     RequestedServer,
+    facts_of,
+    texts_of,
 )
-from hermes_core.roles import Role
 from hermes_plugin_host import activation
 from hermes_state.store import SessionDB
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hermes_cli.output import CommandOutput
-    from hermes_core.pending_changes import PendingChange
+    from hermes_dashboard.pending_changes import PendingChange
 
 COLUMNS: Final = (
     TableColumn("code", style="cyan"),

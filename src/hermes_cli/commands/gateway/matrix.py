@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gateway.platforms.matrix import PLATFORM
 from gateway.platforms.matrix.encryption.administration import read_status
 from gateway.platforms.matrix.encryption.record_types import (
     ACCOUNT_NAME,
     ANSWER_NAME,
     VERIFICATION_NAME,
 )
-from gateway.platforms.registry import PlatformRegistry, is_usable
 from gateway.process.config_loader import Secrets
 from hermes_cli import history, output_files
 from hermes_cli.output import confirm
@@ -223,8 +223,7 @@ def _verification(db: SessionDB, account: str) -> VerificationRecord:
 
 
 def _require_library() -> None:
-    entry = PlatformRegistry().get("matrix")
-    if entry is None or not is_usable(entry):
+    if not PLATFORM.is_usable:
         raise UsageError("The Matrix library is not installed. Run `hermes gateway add matrix`.")
 
 

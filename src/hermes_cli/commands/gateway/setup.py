@@ -7,12 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.platforms.registry import (
-    PlatformRegistry,
-    explain_missing,
-    install_library,
-    library_of,
-)
+from gateway.platforms.registry import PlatformRegistry, explain_missing
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
@@ -50,48 +45,6 @@ ExecReload=/bin/kill -USR1 $MAINPID
 [Install]
 WantedBy=default.target
 """
-SETUP_STEPS: Final = {
-    "telegram": (
-        "Create a bot with @BotFather on Telegram (/newbot) and save its token:",
-        "  hermes config set keys.telegram",
-    ),
-    "matrix": (
-        "Create an account for the agent on a homeserver and add to .env:",
-        "  MATRIX_HOMESERVER=https://matrix.example.org",
-        "Log in as the account once, for Hermes only, and save the access token of that login:",
-        "  hermes config set keys.matrix",
-        "After the first start, `hermes gateway matrix status` shows its encryption keys.",
-    ),
-    "email": (
-        "Create a mailbox for the agent alone, and save its password (often an app password):",
-        "  hermes config set keys.email",
-        "Add its address to .env:",
-        "  EMAIL_ADDRESS=hermes@example.org",
-        "Add its servers to config.yaml under platforms.email: imap_host, smtp_host, authserv_id,",
-        "and your own address under allowed_users and allow_admin_from; see the guide",
-        "docs/how-to/chat-apps.md.",
-    ),
-    "discord": (
-        "Create an application with a bot in the Discord developer portal, enable its message",
-        "content intent, invite the bot, and save its token:",
-        "  hermes config set keys.discord",
-    ),
-    "slack": (
-        "Create a Slack app with socket mode and the events message.* and app_mention, and save",
-        "its two tokens:",
-        "  hermes config set keys.slack_bot",
-        "  hermes config set keys.slack_app",
-    ),
-    "webhook": (
-        "Choose a secret, and define routes in config.yaml under platforms.webhook.routes:",
-        "  hermes config set keys.webhook",
-    ),
-    "api_server": (
-        "Choose an access token of at least 16 characters; clients send it as a bearer token:",
-        "  hermes config set keys.api_server",
-    ),
-    "local": ("No setup needed: the socket is always available.",),
-}
 
 
 def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -100,12 +53,12 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     entry = PlatformRegistry.of_home().get(name)
     if entry is None:
         raise UsageError(explain_missing(name))
-    if library_of(entry) is not None:
-        is_new = install_library(entry, out.progress)
-        out.text(f"The library for {entry.label} {'was' if is_new else 'is already'} installed.")
+    if entry.library is not None:
+        is_new = entry.library.fetch(out.progress)
+        out.text(f"The library for {entry.title} {'was' if is_new else 'is already'} installed.")
     missing = [f"  {name}=…" for name in entry.secrets]
     default = ("Set in the environment or in .env:", *missing) if missing else ()
-    for line in entry.setup.splitlines() or SETUP_STEPS.get(entry.name, default):
+    for line in entry.next_steps or default:
         out.hint(line)
     out.hint("Then run `hermes gateway start`.")
     return 0

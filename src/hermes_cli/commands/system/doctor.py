@@ -222,7 +222,7 @@ def check_platforms() -> list[CheckResult]:
     A running gateway reports its own problems. Otherwise the requirements are checked, and the
     platforms that refused their settings in its last run are named.
     """
-    from gateway.platforms.registry import PlatformRegistry, find_missing  # noqa: PLC0415 - slow
+    from gateway.platforms.registry import PlatformRegistry  # noqa: PLC0415 - slow
     from gateway.process import config_loader  # noqa: PLC0415 - as above
 
     if status.running_pid() is not None:
@@ -237,7 +237,7 @@ def check_platforms() -> list[CheckResult]:
     for entry in enabled:
         last = last_states.get(entry.name, {})
         refusal = str(last.get("error_message")) if last.get("state") == "refused" else ""
-        problems[entry.name] = find_missing(entry, secrets) or refusal
+        problems[entry.name] = entry.missing(secrets) or refusal
     advice = "After a change, run `hermes gateway start`"
     return [
         CheckResult("gateway", "warning", f"{name} cannot start: {problem}", advice)
