@@ -1,7 +1,6 @@
 /** The state of a conversation on screen and the pure functions that update it. */
-import type { AnswerUsage } from "@/api/types";
 import { type Attachment, type Draft, EMPTY_DRAFT } from "./drafts";
-import type { RpcEvent } from "./rpc";
+import type { RpcEvent, RpcSchemas } from "./rpc";
 import { addUsage, type UsageSum } from "./usage";
 
 export interface UserItem {
@@ -52,20 +51,8 @@ export interface NoteItem {
 /** `usage` is of the requests whose answers were stored at this item. */
 export type Item = (UserItem | AnswerItem | ToolItem | NoteItem) & { usage?: UsageSum };
 
-export interface AgentQuestion {
-  type: "approval.request" | "clarify.request" | "secret.request";
-  requestId: string;
-  command: string;
-  description: string;
-  allowPermanent: boolean;
-  folder: string;
-  rules: string[];
-  riskyLines: number[];
-  diff: string;
-  question: string;
-  choices: string[];
-  prompt: string;
-}
+/** A question of the agent, with the event that asked it. */
+export type AgentQuestion = Extract<RpcEvent, { type: `${string}.request` }>;
 
 /** The answer to an approval request; a rule replaces the suggested one. */
 export interface ApprovalAnswer {
@@ -74,18 +61,10 @@ export interface ApprovalAnswer {
   reason?: string;
 }
 
-export interface SessionInfo {
-  model: string;
-  window: number;
-  context_tokens: number;
-  cwd: string;
-  mode: string;
-  sandbox: string;
-  title: string | null;
-  running: boolean;
-  stored_session_id: string;
-  usage: { input: number; output: number; cost_usd: number | null };
-}
+export type SessionInfo = RpcSchemas["SessionInfo"];
+export type OpenedSession = RpcSchemas["OpenedState"];
+type StoredMessage = RpcSchemas["DisplayedMessage"];
+type AnswerUsage = RpcSchemas["AnswerUsageInfo"];
 
 export interface Conversation {
   items: Item[];
@@ -114,43 +93,6 @@ export const EMPTY_CONVERSATION: Conversation = {
   isOutdated: false,
 };
 
-interface StoredMessage {
-  id: number;
-  role: string;
-  content: unknown;
-  reasoning: string | null;
-  tool_name: string | null;
-  tool_call_id: string | null;
-  tool_status?: string | null;
-  tool_calls: StoredCall[] | null;
-  finish_reason?: string | null;
-  usage?: AnswerUsage | null;
-}
-
-interface StoredCall {
-  id?: string;
-  name?: string;
-  arguments?: unknown;
-  function?: { name?: string; arguments?: unknown };
-}
-
-export interface OpenedSession {
-  session_id: string;
-  stored_session_id: string;
-  messages: StoredMessage[];
-  info: SessionInfo;
-  running: boolean;
-  unread: string;
-  unread_images: string[];
-  inflight: {
-    asked: string;
-    text: string;
-    tools: { tool_id: string; name: string; context: string; args_text: string }[];
-    questions: { type: AgentQuestion["type"]; payload: Record<string, unknown> }[];
-    waiting: string[];
-  } | null;
-}
-
 /** The state of an opened conversation: stored messages and the output of a running turn. */
 export function openConversation(found: OpenedSession, sent: Attachment[] = []): Conversation {
   const items: Item[] = [];
@@ -171,7 +113,10 @@ export function openConversation(found: OpenedSession, sent: Attachment[] = []):
     if (!items.some((one) => one.kind === "tool" && one.toolId === tool.tool_id)) items.push(toolItem(items, tool));
   }
   for (const text of inflight.waiting) items.push({ ...userItem(items, text), isQueued: true });
-  return { ...state, questions: inflight.questions.map((one) => parseQuestion(one.type, one.payload)) };
+  return {
+    ...state,
+    questions: inflight.questions.map((one) => ({ ...one, session_id: found.session_id }) as AgentQuestion),
+  };
 }
 
 /** The state after a reconnect; a note marks an answer that was cut off. */
@@ -184,8 +129,52 @@ export function reopenConversation(before: Conversation, found: OpenedSession): 
 
 /** The conversation after an event. */
 export function applyEvent(state: Conversation, event: RpcEvent): Conversation {
-  const handle = EVENT_HANDLERS[event.type];
-  return handle ? handle(state, event.payload) : state;
+  const { items } = state;
+  switch (event.type) {
+    case "session.info":
+      return { ...state, info: event.payload };
+    case "session.changed":
+      return { ...state, isOutdated: true };
+    case "message.start":
+      return startTurn(state, event.payload.text, event.payload.images);
+    case "message.delta":
+      return appendToAnswer(state, event.payload.text, "");
+    case "reasoning.delta":
+      return appendToAnswer(state, "", event.payload.text);
+    case "message.complete":
+      return completeTurn(state, event.payload);
+    case "message.stored": {
+      const { role, message_id, usage } = event.payload;
+      if (role === "user") return { ...state, items: setMessageId(items, message_id) };
+      return usage ? { ...state, items: addToLast(items, usage) } : state;
+    }
+    case "steer.read":
+      return { ...state, items: addBeforeQueued(endStreaming(items), userItem(items, event.payload.text)) };
+    case "input.waiting":
+      return { ...state, items: withQueued(items, event.payload.texts) };
+    case "tool.start":
+      return { ...state, items: addBeforeQueued(endStreaming(items), toolItem(items, event.payload)) };
+    case "tool.output": {
+      const { tool_id, text } = event.payload;
+      return updateTool(state, tool_id, (tool) => ({ ...tool, output: tool.output + text }));
+    }
+    case "tool.complete": {
+      const { tool_id, result, duration_s, status } = event.payload;
+      return updateTool(state, tool_id, (tool) => ({ ...tool, result, seconds: duration_s, status }));
+    }
+    case "status.update":
+      return showStatus(state, event.payload);
+    case "approval.request":
+    case "clarify.request":
+    case "secret.request":
+      return { ...state, questions: [...state.questions, event] };
+    case "question.closed": {
+      const { request_id } = event.payload;
+      return { ...state, questions: state.questions.filter((one) => one.payload.request_id !== request_id) };
+    }
+    default:
+      return state; // of a newer server, or for other front ends
+  }
 }
 
 /** An image that a message was sent with; from another page or client it has no preview. */
@@ -199,66 +188,19 @@ export function addNote(state: Conversation, text: string, rest: Partial<NoteIte
   return { ...state, items: addBeforeQueued(state.items, { ...noteItem(state.items, text), ...rest }) };
 }
 
-function showStatus(state: Conversation, payload: Payload): Conversation {
-  const text = toText(payload.text);
-  if (payload.kind === "review") return addNote(state, text);
+function showStatus(state: Conversation, { kind, text }: RpcSchemas["StatusUpdate"]): Conversation {
+  if (kind === "review") return addNote(state, text);
   // Another answer of the turn follows.
-  if (payload.kind === "continued") return addNote({ ...state, items: endStreaming(state.items) }, text);
+  if (kind === "continued") return addNote({ ...state, items: endStreaming(state.items) }, text);
   return { ...state, status: text };
 }
 
-type Payload = Record<string, unknown>;
-type EventHandler = (state: Conversation, payload: Payload) => Conversation;
-
-const EVENT_HANDLERS: Record<string, EventHandler> = {
-  "session.info": (state, payload) => ({ ...state, info: payload as unknown as SessionInfo }),
-  "session.changed": (state) => ({ ...state, isOutdated: true }),
-  "message.start": startTurn,
-  "message.delta": (state, payload) => appendToAnswer(state, toText(payload.text), ""),
-  "reasoning.delta": (state, payload) => appendToAnswer(state, "", toText(payload.text)),
-  "message.complete": completeTurn,
-  "message.stored": (state, payload) => {
-    if (payload.role === "user") return { ...state, items: setMessageId(state.items, Number(payload.message_id)) };
-    return payload.usage ? { ...state, items: addToLast(state.items, payload.usage as AnswerUsage) } : state;
-  },
-  "steer.read": (state, payload) => ({
-    ...state,
-    items: addBeforeQueued(endStreaming(state.items), userItem(state.items, toText(payload.text))),
-  }),
-  "input.waiting": (state, payload) => ({
-    ...state,
-    items: withQueued(state.items, toTexts(payload.texts)),
-  }),
-  "tool.start": (state, payload) => ({
-    ...state,
-    items: addBeforeQueued(endStreaming(state.items), toolItem(state.items, payload)),
-  }),
-  "tool.output": (state, payload) =>
-    updateTool(state, payload, (tool) => ({ ...tool, output: tool.output + toText(payload.text) })),
-  "tool.complete": (state, payload) =>
-    updateTool(state, payload, (tool) => ({
-      ...tool,
-      result: toText(payload.result),
-      seconds: typeof payload.duration_s === "number" ? payload.duration_s : null,
-      status: toText(payload.status) || "done",
-    })),
-  "status.update": showStatus,
-  "approval.request": (state, payload) => addQuestion(state, "approval.request", payload),
-  "clarify.request": (state, payload) => addQuestion(state, "clarify.request", payload),
-  "secret.request": (state, payload) => addQuestion(state, "secret.request", payload),
-  "question.closed": (state, payload) => ({
-    ...state,
-    questions: state.questions.filter((one) => one.requestId !== payload.request_id),
-  }),
-};
-
 /** Show the prompt of a turn with its images; those without a preview are counted. */
-function startTurn(state: Conversation, payload: Payload): Conversation {
-  const text = toText(payload.text);
+function startTurn(state: Conversation, text: string, files: string[]): Conversation {
   const rest = [...state.items];
   const index = rest.findIndex((one) => one.kind === "user" && one.isQueued && one.text === text);
   if (index >= 0) rest.splice(index, 1);
-  const previews = toTexts(payload.images).map((path) => sentImage(path, state.sentImages).preview);
+  const previews = files.map((path) => sentImage(path, state.sentImages).preview);
   const images = previews.filter(Boolean);
   const item = { ...userItem(rest, text), images, imageCount: previews.length - images.length };
   return { ...state, items: addBeforeQueued(rest, item), isRunning: true, status: "" };
@@ -284,40 +226,24 @@ function addBeforeQueued(items: Item[], item: Item): Item[] {
   return items.toSpliced(items.findLastIndex((one) => !isQueued(one)) + 1, 0, item);
 }
 
-function completeTurn(state: Conversation, payload: Payload): Conversation {
-  const items = endStreaming(state.items);
-  const ended = { isRunning: false, endedTurns: state.endedTurns + 1, questions: [], status: "" };
-  const files = toTexts(payload.unread_images).map((path) => sentImage(path, state.sentImages));
-  const done = { ...state, items, ...ended, returned: { text: toText(payload.unread), files } };
-  if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
-  if (payload.status === "error") return addNote(done, toText(payload.error), { notice: "failed", tone: "bad" });
-  if (toText(payload.notice)) return addNote(done, toText(payload.notice), { tone: "bad" });
-  return done;
-}
-
-function addQuestion(state: Conversation, type: AgentQuestion["type"], payload: Payload): Conversation {
-  return { ...state, questions: [...state.questions, parseQuestion(type, payload)] };
-}
-
-function parseQuestion(type: AgentQuestion["type"], payload: Payload): AgentQuestion {
-  return {
-    type,
-    requestId: toText(payload.request_id),
-    command: toText(payload.command),
-    description: toText(payload.description),
-    allowPermanent: payload.allow_permanent === true,
-    folder: toText(payload.folder),
-    rules: toTexts(payload.rules),
-    riskyLines: Array.isArray(payload.risky_lines) ? payload.risky_lines.map(Number) : [],
-    diff: toText(payload.diff),
-    question: toText(payload.question),
-    choices: toTexts(payload.choices),
-    prompt: toText(payload.prompt),
+function completeTurn(state: Conversation, ended: RpcSchemas["MessageComplete"]): Conversation {
+  const files = ended.unread_images.map((path) => sentImage(path, state.sentImages));
+  const done: Conversation = {
+    ...state,
+    items: endStreaming(state.items),
+    isRunning: false,
+    endedTurns: state.endedTurns + 1,
+    questions: [],
+    status: "",
+    returned: { text: ended.unread, files },
   };
+  if (ended.status === "interrupted") return addNote(done, "", { notice: "stopped" });
+  if (ended.status === "error") return addNote(done, ended.error ?? "", { notice: "failed", tone: "bad" });
+  return ended.notice ? addNote(done, ended.notice, { tone: "bad" }) : done;
 }
 
-function updateTool(state: Conversation, payload: Payload, change: (tool: ToolItem) => ToolItem): Conversation {
-  const items = state.items.map((one) => (one.kind === "tool" && one.toolId === payload.tool_id ? change(one) : one));
+function updateTool(state: Conversation, toolId: string, change: (tool: ToolItem) => ToolItem): Conversation {
+  const items = state.items.map((one) => (one.kind === "tool" && one.toolId === toolId ? change(one) : one));
   return { ...state, items };
 }
 
@@ -355,7 +281,7 @@ function addStoredMessage(items: Item[], row: StoredMessage): void {
   if (text || row.reasoning) {
     items.push({ ...answerItem(items, text), reasoning: row.reasoning ?? "", isStreaming: false });
   }
-  for (const call of row.tool_calls ?? []) items.push(toolItemFromCall(items, call));
+  if (Array.isArray(row.tool_calls)) for (const call of row.tool_calls) items.push(toolItemFromCall(items, call));
   const last = items.at(-1);
   if (row.usage && last) last.usage = addUsage(last.usage, row.usage);
 }
@@ -370,11 +296,19 @@ function addToolResult(items: Item[], row: StoredMessage, text: string): void {
   else items.push({ ...toolItemFromCall(items, { id: row.tool_call_id ?? "", name: row.tool_name ?? "" }), ...ended });
 }
 
+/** A call as it is stored; hermes-agent has written other forms. */
+interface StoredCall {
+  id?: string;
+  name?: string;
+  arguments?: unknown;
+  function?: { name?: string; arguments?: unknown };
+}
+
 function toolItemFromCall(items: Item[], call: StoredCall): ToolItem {
   const args = call.function?.arguments ?? call.arguments ?? "";
   const text = typeof args === "string" ? args : JSON.stringify(args);
   const name = call.function?.name ?? call.name ?? "tool";
-  return toolItem(items, { tool_id: call.id, name, context: summarizeArguments(text), args_text: text });
+  return toolItem(items, { tool_id: call.id ?? "", name, context: summarizeArguments(text), args_text: text });
 }
 
 /** The first string argument, for the line of a tool call. */
@@ -430,15 +364,16 @@ function answerItem(items: Item[], text: string): AnswerItem {
   return { kind: "answer", key: nextKey(items), text, reasoning: "", isStreaming: true };
 }
 
-function toolItem(items: Item[], payload: Payload): ToolItem {
-  const name = toText(payload.name);
+type StartedTool = Pick<RpcSchemas["ToolStart"], "tool_id" | "name" | "context" | "args_text">;
+
+function toolItem(items: Item[], started: StartedTool): ToolItem {
   return {
     kind: "tool",
     key: nextKey(items),
-    toolId: toText(payload.tool_id),
-    name,
-    context: toText(payload.context).replace(`${name} `, ""), // the name is shown beside it
-    args: toText(payload.args_text),
+    toolId: started.tool_id,
+    name: started.name,
+    context: started.context.replace(`${started.name} `, ""), // the name is shown beside it
+    args: started.args_text,
     output: "",
     result: null,
     seconds: null,
@@ -450,12 +385,4 @@ function toolItem(items: Item[], payload: Payload): ToolItem {
 function nextKey(items: Item[]): string {
   const ends = [items.at(-1), items.findLast((one) => !isQueued(one))];
   return String(Math.max(...ends.map((one) => Number(one?.key ?? 0))) + 1);
-}
-
-function toTexts(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(String) : [];
-}
-
-function toText(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }

@@ -1,4 +1,21 @@
-/** JSON-RPC over a WebSocket: requests, responses and events. */
+/** JSON-RPC over a WebSocket: requests, responses and events; build/rpc.d.ts is generated from the server's methods. */
+import type { components } from "../../build/rpc";
+
+export type RpcSchemas = components["schemas"];
+type Methods = RpcSchemas["RpcMethods"];
+type Events = RpcSchemas["RpcEvents"];
+
+export type RpcMethod = keyof Methods;
+/** The parameters of a method; the server of the page takes `accept_home` with a folder. */
+export type RpcParams<M extends RpcMethod> = Methods[M]["params"] & { accept_home?: boolean };
+export type RpcResult<M extends RpcMethod> = Methods[M]["result"];
+/** A request with the parameters of its method. */
+export type RpcRequest = <M extends RpcMethod>(method: M, params: RpcParams<M>) => Promise<RpcResult<M>>;
+/** A request of the open conversation, whose ID is added. */
+export type SessionRequest = <M extends RpcMethod>(
+  method: M,
+  params?: Omit<RpcParams<M>, "session_id"> & { session_id?: string },
+) => Promise<RpcResult<M>>;
 
 /** An error response. */
 export class RpcError extends Error {
@@ -12,11 +29,9 @@ export class RpcError extends Error {
 }
 
 /** An event of a conversation. */
-export interface RpcEvent {
-  type: string;
-  session_id: string;
-  payload: Record<string, unknown>;
-}
+export type RpcEvent = {
+  [K in keyof Events]: { type: K; session_id: string; payload: Events[K] };
+}[keyof Events];
 
 export type RpcState = "connecting" | "open" | "lost";
 
@@ -58,11 +73,11 @@ export class RpcClient {
   }
 
   /** Send a request and return its result; requests made before the connection is open are queued. */
-  call<T>(method: string, params: Record<string, unknown> = {}): Promise<T> {
+  call<M extends RpcMethod>(method: M, params: RpcParams<M>): Promise<RpcResult<M>> {
     this.#lastId += 1;
     const id = this.#lastId;
     const frame = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-    return new Promise<T>((resolve, reject) => {
+    return new Promise<RpcResult<M>>((resolve, reject) => {
       this.#pendingCalls.set(id, { resolve: resolve as (value: unknown) => void, reject });
       if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(frame);
       else this.#sendQueue.push(frame);

@@ -1,5 +1,7 @@
 /** What answers took: the sum over the requests of a turn. */
-import type { AnswerUsage } from "@/api/types";
+import type { RpcSchemas } from "./rpc";
+
+type AnswerUsage = RpcSchemas["AnswerUsageInfo"];
 
 /** Tokens, cost and time of one or more answers. */
 export interface UsageSum {

@@ -1,45 +1,19 @@
 import { useCallback, useEffect, useState } from "react";
+import type { RpcSchemas } from "./rpc";
 import type { useConversation } from "./useConversation";
 
-/** What a turn or a restore changed in files. */
-export interface Checkpoint {
-  number: number;
-  kind: "turn" | "restore";
-  folder: string;
-  started_at: number;
-  files: number;
-  about: string;
-}
-
-/** A file that a restore would change. */
-export interface PlannedFile {
-  path: string;
-  change: string;
-  problem: string;
-  may_force: boolean;
-}
-
-export interface RestorePreview {
-  files: PlannedFile[];
-  diff: string;
-}
-
-export interface RestoreResult {
-  restored: string[];
-  refused: PlannedFile[];
-  /** Restoring these undoes the restore. */
-  numbers: number[];
-}
+export type Checkpoint = RpcSchemas["CheckpointSummary"];
 
 /** The checkpoints of the open conversation, newest first; read again after each turn. */
 export function useCheckpoints(conversation: ReturnType<typeof useConversation>) {
-  const { call, connection, state } = conversation;
+  const { client, connection, state } = conversation;
+  const { call } = client;
   const [checkpoints, setCheckpoints] = useState<Checkpoint[]>([]);
   const stored = state.info?.stored_session_id;
 
   const reload = useCallback(
     () =>
-      call<{ checkpoints: Checkpoint[] }>("checkpoints.list").then(
+      call("checkpoints.list").then(
         (found) => setCheckpoints(found.checkpoints),
         () => setCheckpoints([]), // without git there are none
       ),

@@ -1,12 +1,8 @@
 import { useEffect, useState } from "react";
+import type { RpcSchemas } from "./rpc";
 import type { useConversation } from "./useConversation";
 
-/** The versions of a prompt in branches; `selected` is the position of the open one. */
-export interface PromptVersions {
-  message_id: number;
-  session_ids: string[];
-  selected: number;
-}
+export type PromptVersions = RpcSchemas["PromptVersionsView"];
 
 const NONE: ReadonlyMap<number, PromptVersions> = new Map();
 
@@ -14,7 +10,8 @@ const NONE: ReadonlyMap<number, PromptVersions> = new Map();
 export function usePromptVersions(
   conversation: ReturnType<typeof useConversation>,
 ): ReadonlyMap<number, PromptVersions> {
-  const { call, connection, state } = conversation;
+  const { client, connection, state } = conversation;
+  const { call } = client;
   const [versions, setVersions] = useState(NONE);
   const stored = state.info?.stored_session_id;
   // A short turn may start and end between two renderings, so that only its prompt tells of it.
@@ -23,7 +20,7 @@ export function usePromptVersions(
   useEffect(() => {
     if (!stored || connection !== "open" || state.isRunning || !lastPrompt) return;
     let isCurrent = true;
-    call<{ prompts: PromptVersions[] }>("session.versions").then(
+    call("session.versions").then(
       ({ prompts }) => {
         if (isCurrent) setVersions(prompts.length > 0 ? new Map(prompts.map((one) => [one.message_id, one])) : NONE);
       },

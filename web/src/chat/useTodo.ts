@@ -1,18 +1,16 @@
 import { useEffect, useState } from "react";
 import type { Item } from "./conversationState";
+import type { RpcSchemas } from "./rpc";
 import type { useConversation } from "./useConversation";
 
-/** A step that the agent keeps while it works. */
-export interface TodoStep {
-  text: string;
-  status: "pending" | "active" | "done";
-}
+export type TodoStep = RpcSchemas["TodoStep"];
 
 const TODO_TOOL = "todo";
 
 /** The steps of the agent; they are asked for again when one of its calls has changed them. */
 export function useTodo(conversation: ReturnType<typeof useConversation>): TodoStep[] {
-  const { call, connection, state } = conversation;
+  const { client, connection, state } = conversation;
+  const { call } = client;
   const [known, setKnown] = useState<{ stored: string; steps: TodoStep[] }>({ stored: "", steps: [] });
   const stored = state.info?.stored_session_id;
   const changes = finishedCalls(state.items);
@@ -20,7 +18,7 @@ export function useTodo(conversation: ReturnType<typeof useConversation>): TodoS
   useEffect(() => {
     if (!stored || connection !== "open" || changes < 0) return;
     let isCurrent = true;
-    call<{ items: TodoStep[] }>("session.todo").then(
+    call("session.todo").then(
       ({ items }) => isCurrent && setKnown({ stored, steps: items }),
       () => {}, // a lost connection is shown, and the effect runs again after it
     );

@@ -3,35 +3,15 @@ import {
   applyEvent,
   type Conversation,
   EMPTY_CONVERSATION,
-  type OpenedSession,
   openConversation,
   reopenConversation,
   summarizeArguments,
 } from "@/chat/conversationState";
 import type { RpcEvent } from "@/chat/rpc";
-
-const event = (type: string, payload: Record<string, unknown> = {}): RpcEvent => ({
-  type,
-  session_id: "live",
-  payload,
-});
+import { rpcEvent as event, openedSession } from "./events";
 
 function applyEvents(events: RpcEvent[], from: Conversation = EMPTY_CONVERSATION): Conversation {
   return events.reduce(applyEvent, from);
-}
-
-function openedSession(messages: object[], rest: Partial<OpenedSession> = {}): OpenedSession {
-  return {
-    session_id: "live",
-    stored_session_id: "stored",
-    messages: messages as OpenedSession["messages"],
-    info: {} as OpenedSession["info"],
-    running: false,
-    unread: "",
-    unread_images: [],
-    inflight: null,
-    ...rest,
-  };
 }
 
 describe("an answer", () => {
@@ -168,7 +148,7 @@ describe("questions", () => {
       EMPTY_CONVERSATION,
       event("approval.request", { command: "rm x", request_id: "q", allow_permanent: true }),
     );
-    expect(asked.questions).toMatchObject([{ command: "rm x", requestId: "q", allowPermanent: true }]);
+    expect(asked.questions).toMatchObject([{ payload: { command: "rm x", request_id: "q", allow_permanent: true } }]);
     expect(applyEvent(asked, event("question.closed", { request_id: "q" })).questions).toEqual([]);
   });
 });

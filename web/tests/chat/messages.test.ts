@@ -10,9 +10,9 @@ import { beforeLastPrompt, quotation, turnEnds } from "@/chat/turns";
 import { conversationTitle, splitUploads, withoutUploadPaths } from "@/chat/uploads";
 import { listedName, modelGroups, shortName } from "@/pages/chat/modelOptions";
 import { matchingCommands } from "@/pages/chat/useSlashMenu";
+import { rpcEvent as event } from "./events";
 
 const UPLOAD = "/home/me/.hermes/uploads/2026-11-16/02e167bc-my notes.txt";
-const event = (type: string, payload: Record<string, unknown>) => ({ type, session_id: "live", payload });
 
 describe("uploaded files", () => {
   it("are shown by name, not by path", () => {
@@ -112,7 +112,14 @@ describe("menus", () => {
   });
 
   it("find commands by name, alias and description", () => {
-    const command = (name: string, help: string, aliases: string[] = []) => ({ name, hint: "", help, aliases });
+    const command = (name: string, help: string, aliases: string[] = []) => ({
+      name,
+      help,
+      aliases,
+      hint: "",
+      while_busy: false,
+      choices: [],
+    });
     const all = [
       command("/title", "show the title"),
       command("/undo", "take back"),

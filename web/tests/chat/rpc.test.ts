@@ -1,38 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RpcClient, type RpcEvent } from "@/chat/rpc";
-
-/** A fake WebSocket controlled by the test. */
-class Socket {
-  static readonly OPEN = 1;
-  static all: Socket[] = [];
-  readyState = 0;
-  sent: string[] = [];
-  onopen: () => void = () => {};
-  onclose: () => void = () => {};
-  onmessage: (message: { data: string }) => void = () => {};
-
-  constructor(readonly url: string) {
-    Socket.all.push(this);
-  }
-
-  open(): void {
-    this.readyState = Socket.OPEN;
-    this.onopen();
-  }
-
-  send(text: string): void {
-    this.sent.push(text);
-  }
-
-  close(): void {
-    this.readyState = 3;
-    this.onclose();
-  }
-
-  say(frame: object): void {
-    this.onmessage({ data: JSON.stringify(frame) });
-  }
-}
+import { Socket } from "./socket";
 
 const socket = (index = 0) => Socket.all[index] as Socket;
 
@@ -60,24 +28,24 @@ describe("a connection", () => {
   });
 
   it("sends queued requests when it opens, and returns the result", async () => {
-    const answer = rpc.call<{ ok: boolean }>("session.list");
+    const answer = rpc.call("session.list", {});
     expect(socket().sent).toEqual([]);
     socket().open();
     const { id } = JSON.parse(socket().sent[0] ?? "{}") as { id: number };
-    socket().say({ id, result: { ok: true } });
-    await expect(answer).resolves.toEqual({ ok: true });
+    socket().say({ id, result: { sessions: [] } });
+    await expect(answer).resolves.toEqual({ sessions: [] });
   });
 
   it("rejects with the message of an error", async () => {
     socket().open();
-    const answer = rpc.call("prompt.submit");
+    const answer = rpc.call("prompt.submit", { session_id: "x", text: "hi" });
     socket().say({ id: 1, error: { code: 4009, message: "a turn is running" } });
     await expect(answer).rejects.toMatchObject({ code: 4009, message: "a turn is running" });
   });
 
   it("reconnects with growing pauses and rejects pending calls", async () => {
     socket().open();
-    const answer = rpc.call("session.list");
+    const answer = rpc.call("session.list", {});
     socket().close();
     await expect(answer).rejects.toThrow("lost");
     await vi.advanceTimersByTimeAsync(300);

@@ -12,7 +12,7 @@ it("reads the checkpoints after a turn that started and ended between two render
   const info = { stored_session_id: "bees" } as SessionInfo;
   const withTurns = (endedTurns: number): OpenConversation => {
     const state: Conversation = { ...EMPTY_CONVERSATION, info, endedTurns };
-    return { call, connection: "open", state } as unknown as OpenConversation;
+    return { client: { call }, connection: "open", state } as unknown as OpenConversation;
   };
   const { result, rerender } = renderHook(({ turns }) => useCheckpoints(withTurns(turns)), {
     initialProps: { turns: 0 },

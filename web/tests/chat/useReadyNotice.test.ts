@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { applyEvent, EMPTY_CONVERSATION } from "@/chat/conversationState";
 import { isNotifying, setNotifying } from "@/chat/notifications";
 import { useReadyNotice } from "@/chat/useReadyNotice";
+import { rpcEvent as event } from "./events";
 
 const TEXTS = { ready: "Answer ready", question: "A question", failed: "The turn has failed" };
 const shown: [string, string][] = [];
@@ -23,7 +24,6 @@ class RefusedNotification extends RecordedNotification {
   }
 }
 
-const event = (type: string, payload: Record<string, unknown>) => ({ type, session_id: "live", payload });
 const started = [
   event("message.start", { text: "one" }),
   event("message.delta", { text: "First." }),

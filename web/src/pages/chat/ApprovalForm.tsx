@@ -1,13 +1,16 @@
 import { Button, Group, Text, Textarea } from "@mantine/core";
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
-import type { AgentQuestion, ApprovalAnswer } from "@/chat/conversationState";
+import type { ApprovalAnswer } from "@/chat/conversationState";
+import type { RpcSchemas } from "@/chat/rpc";
 import { DiffView } from "@/components/DiffView";
 import { parseDiff, showInvisible } from "@/components/toolText";
 import { useTexts } from "@/i18n";
 import classes from "./ApprovalForm.module.css";
 
+type Question = RpcSchemas["ApprovalQuestion"];
+
 interface Props {
-  question: AgentQuestion;
+  question: Question;
   onAnswer: (answer: ApprovalAnswer) => void;
 }
 
@@ -57,7 +60,7 @@ export function ApprovalForm({ question, onAnswer }: Props) {
         <Button size="xs" variant="default" onClick={() => onAnswer({ choice: "session", rule: edited })}>
           {texts.session}
         </Button>
-        {question.allowPermanent && (
+        {question.allow_permanent && (
           <Button size="xs" variant="default" onClick={() => onAnswer({ choice: "always", rule: edited })}>
             {texts.always}
           </Button>
@@ -74,8 +77,8 @@ export function ApprovalForm({ question, onAnswer }: Props) {
 }
 
 /** The complete command; the first risky line is scrolled into view. */
-function CommandView({ question }: { question: AgentQuestion }) {
-  const risky = new Set(question.riskyLines);
+function CommandView({ question }: { question: Question }) {
+  const risky = new Set(question.risky_lines);
   const block = useRef<HTMLPreElement>(null);
   useEffect(() => {
     const line = block.current?.querySelector<HTMLElement>("[data-risky]");

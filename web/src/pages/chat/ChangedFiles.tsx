@@ -45,7 +45,7 @@ export function ChangedFiles({ conversation }: { conversation: ReturnType<typeof
           <CheckpointView
             key={selected.number}
             checkpoint={selected}
-            call={conversation.call}
+            call={conversation.client.call}
             isRunning={conversation.state.isRunning}
             onBack={() => setSelected(null)}
             onRestored={reload}

@@ -2,9 +2,10 @@ import { ActionIcon, Alert, Button, Group, Text, Tooltip } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
 import { useCallback, useEffect, useMemo, useState } from "react";
+import type { ConversationClient, WorkingFolder } from "@/chat/conversationClient";
 import { quotation } from "@/chat/turns";
 import { conversationTitle } from "@/chat/uploads";
-import { useConversation, type WorkingFolder } from "@/chat/useConversation";
+import { useConversation } from "@/chat/useConversation";
 import { usePromptVersions } from "@/chat/usePromptVersions";
 import { useReadyNotice } from "@/chat/useReadyNotice";
 import { EmptyState } from "@/components/EmptyState";
@@ -37,9 +38,9 @@ export default function ChatPage() {
     [navigate],
   );
   const conversation = useConversation(sessionId, showSession, folder);
-  const { state } = conversation;
+  const { state, client } = conversation;
   const versions = usePromptVersions(conversation);
-  const handlers = useMessageHandlers(conversation);
+  const handlers = useMessageHandlers(client);
   const setup = useModelSetup().data;
   const title = conversationTitle(state) || (sessionId ? texts.conversation : texts.newChat);
   const hasNews = useReadyNotice(state, title, texts.notify);
@@ -50,11 +51,11 @@ export default function ChatPage() {
 
   const selectModel = async (name: string) => {
     setModel(name);
-    if (state.info) await conversation.runCommand(`/model ${name}`);
+    if (state.info) await client.runCommand(`/model ${name}`);
   };
 
   const selectFolder = async (choice: WorkingFolder) => {
-    if (state.info) await conversation.changeFolder(choice);
+    if (state.info) await client.changeFolder(choice);
     else setFolder(choice);
   };
 
@@ -66,13 +67,13 @@ export default function ChatPage() {
           <h1 className={classes.title}>{title}</h1>
           <Group gap="xs" className={classes.tools}>
             <ContextMeter info={state.info} />
-            <ModeSelect info={state.info} onChoose={(mode) => conversation.call("session.permissions", { mode })} />
+            <ModeSelect info={state.info} onChoose={(mode) => client.call("session.permissions", { mode })} />
             <ChangedFiles conversation={conversation} />
             <FolderSelect value={state.info?.cwd ?? folder?.cwd} onChoose={selectFolder} isDisabled={state.isRunning} />
             <ModelSelect
               value={state.info?.model ?? model}
               onChoose={selectModel}
-              request={conversation.request}
+              request={client.request}
               isDisabled={state.isRunning}
             />
             {sessionId && state.items.length > 0 && (
@@ -110,9 +111,9 @@ export default function ChatPage() {
         {state.items.length > 0 && conversation.problem && <ErrorNotice error={conversation.problem} />}
         {state.questions.map((question) => (
           <QuestionCard
-            key={question.requestId}
+            key={question.payload.request_id}
             question={question}
-            onAnswer={(value) => conversation.answer(question, value)}
+            onAnswer={(value) => client.answer(question, value)}
           />
         ))}
         <TodoPanel conversation={conversation} />
@@ -123,22 +124,22 @@ export default function ChatPage() {
 }
 
 /** The actions of messages, with stable functions: messages are drawn again only if they change. */
-function useMessageHandlers({ retry, branch, insertText }: ReturnType<typeof useConversation>): MessageHandlers {
+function useMessageHandlers(client: ConversationClient): MessageHandlers {
   return useMemo(
     () => ({
       onRetry: ({ isLast, prompt }) => {
-        const asked = isLast ? retry() : branch(prompt?.messageId ?? null, prompt?.text);
+        const asked = isLast ? client.retry() : client.branch(prompt?.messageId ?? null, prompt?.text);
         asked.catch(showError);
       },
-      onBranch: ({ nextPromptId }) => void branch(nextPromptId).catch(showError),
-      onQuote: (text) => insertText(quotation(text)),
+      onBranch: ({ nextPromptId }) => void client.branch(nextPromptId).catch(showError),
+      onQuote: (text) => client.insertText(quotation(text)),
       onResend: (messageId, text) =>
-        void branch(messageId, text).catch((error) => {
-          insertText(text);
+        void client.branch(messageId, text).catch((error) => {
+          client.insertText(text);
           showError(error);
         }),
     }),
-    [retry, branch, insertText],
+    [client],
   );
 }
 

@@ -1,16 +1,19 @@
 import { Alert, Button, Checkbox, Group, Loader, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import type { Checkpoint, PlannedFile, RestorePreview, RestoreResult } from "@/chat/useCheckpoints";
+import type { RpcParams, RpcSchemas, SessionRequest } from "@/chat/rpc";
+import type { Checkpoint } from "@/chat/useCheckpoints";
 import { DiffView } from "@/components/DiffView";
 import { errorMessage } from "@/components/notices";
 import { parseDiff, showInvisible } from "@/components/toolText";
 import { useTexts } from "@/i18n";
 
-type RpcCall = <T>(method: string, params?: Record<string, unknown>) => Promise<T>;
+type RestorePreview = RpcSchemas["RestorePreview"];
+type RestoreOutcome = RpcSchemas["RestoreOutcome"];
+type Restore = Omit<RpcParams<"checkpoints.restore">, "session_id">;
 
 interface Props {
   checkpoint: Checkpoint;
-  call: RpcCall;
+  call: SessionRequest;
   isRunning: boolean;
   onBack: () => void;
   onRestored: () => void;
@@ -22,23 +25,23 @@ export function CheckpointView({ checkpoint, call, isRunning, onBack, onRestored
   const general = useTexts().general;
   const [diff, setDiff] = useState<string | null>(null);
   const [preview, setPreview] = useState<RestorePreview | null>(null);
-  const [result, setResult] = useState<RestoreResult | null>(null);
+  const [result, setResult] = useState<RestoreOutcome | null>(null);
   const [problem, setProblem] = useState("");
   const fail = (error: unknown) => setProblem(errorMessage(error));
   const { number } = checkpoint;
 
   useEffect(() => {
-    const request = call<{ diff: string }>("checkpoints.diff", { scope: String(number) });
+    const request = call("checkpoints.diff", { scope: String(number) });
     request.then(
       (found) => setDiff(found.diff),
       (error) => setProblem(errorMessage(error)),
     );
   }, [call, number]);
 
-  const showPreview = () => call<RestorePreview>("checkpoints.preview", { number }).then(setPreview, fail);
-  const restore = async (params: Record<string, unknown>) => {
+  const showPreview = () => call("checkpoints.preview", { number }).then(setPreview, fail);
+  const restore = async (params: Restore) => {
     try {
-      setResult(await call<RestoreResult>("checkpoints.restore", params));
+      setResult(await call("checkpoints.restore", params));
       onRestored();
     } catch (error) {
       fail(error);
@@ -126,13 +129,13 @@ function RestoreForm({ preview, isRunning, onRestore }: FormProps) {
   );
 }
 
-function Outcome({ result }: { result: RestoreResult }) {
+function Outcome({ result }: { result: RestoreOutcome }) {
   const texts = useTexts().chat.files;
   return (
     <Alert color={result.refused.length > 0 ? "yellow" : "green"} variant="light" role="status">
       <Text size="sm">{texts.restored(result.restored.length)}</Text>
       {result.refused.length > 0 && <Text size="sm">{texts.refused(result.refused.length)}</Text>}
-      {result.refused.map((one: PlannedFile) => (
+      {result.refused.map((one) => (
         <Text key={one.path} size="sm">
           {showInvisible(`${one.path}: ${one.problem}`)}
         </Text>

@@ -2,9 +2,10 @@ import { ActionIcon, Button, FileButton, Group, Text, Textarea, Tooltip } from "
 import { notifications } from "@mantine/notifications";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { isCommand, type SendMode } from "@/chat/conversationClient";
 import { type Attachment, EMPTY_DRAFT, withUnsent } from "@/chat/drafts";
 import { conversationTitle } from "@/chat/uploads";
-import { isCommand, type SendMode, type useConversation } from "@/chat/useConversation";
+import type { useConversation } from "@/chat/useConversation";
 import { useDraft } from "@/chat/useDraft";
 import { errorMessage, showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
@@ -29,7 +30,7 @@ export function Composer({ conversation, model }: Props) {
   const [isDropping, setDropping] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const { isRunning, returned } = conversation.state;
-  const { clearReturned } = conversation;
+  const { client } = conversation;
 
   useEffect(() => {
     if (matchMedia("(hover: hover)").matches) field.current?.focus(); // on a phone the keyboard would cover the page
@@ -38,9 +39,9 @@ export function Composer({ conversation, model }: Props) {
   useEffect(() => {
     if (!returned.text && returned.files.length === 0) return;
     change((now) => withUnsent(now, returned));
-    clearReturned();
+    client.clearReturned();
     field.current?.focus();
-  }, [returned, clearReturned, change]);
+  }, [returned, client, change]);
 
   const setText = (next: string) => change((now) => ({ ...now, text: next }));
 
@@ -53,7 +54,7 @@ export function Composer({ conversation, model }: Props) {
     change((now) => (sent === draft ? EMPTY_DRAFT : { ...now, text: "" }));
     try {
       const images = sent.files.filter((one) => one.isImage);
-      await conversation.send(lines.join("\n"), mode, model, images);
+      await client.send(lines.join("\n"), mode, model, images);
     } catch (error) {
       const isShown = change((now) => withUnsent(now, sent));
       showError(isShown ? error : new Error(texts.sendFailed(title, errorMessage(error))));
@@ -62,7 +63,7 @@ export function Composer({ conversation, model }: Props) {
   };
 
   const menuId = useId();
-  const menu = useSlashMenu(text, conversation.request, setText, (line) => void send("steer", line));
+  const menu = useSlashMenu(text, client.request, setText, (line) => void send("steer", line));
   const isMenuOpen = menu.items.length > 0;
 
   const addFiles = async (chosen: File[]) => {
@@ -93,7 +94,7 @@ export function Composer({ conversation, model }: Props) {
     event.preventDefault();
     void addFiles([...event.clipboardData.files]);
   };
-  const stop = () => void conversation.call("session.interrupt").catch(showError);
+  const stop = () => void client.call("session.interrupt").catch(showError);
   const onKeyDown = (event: KeyboardEvent) => {
     if (menu.handleKey(event)) return;
     if (event.nativeEvent.isComposing) return;

@@ -5,7 +5,7 @@ import { Folder } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { ApiError, fetchJSON, sendJSON } from "@/api/client";
 import type { WorkspaceList } from "@/api/types";
-import type { WorkingFolder } from "@/chat/useConversation";
+import type { WorkingFolder } from "@/chat/conversationClient";
 import { errorMessage } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";

@@ -2,6 +2,7 @@ import { Select, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { fetchJSON } from "@/api/client";
+import type { RpcRequest } from "@/chat/rpc";
 import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { type ListedModel, listedName, type ModelOption, modelGroups } from "./modelOptions";
@@ -14,7 +15,7 @@ interface ModelList {
 interface Props {
   value: string | undefined;
   onChoose: (name: string) => Promise<void>;
-  request: <T>(method: string) => Promise<T>;
+  request: RpcRequest;
   isDisabled: boolean;
 }
 
@@ -31,7 +32,7 @@ export function ModelSelect({ value, onChoose, request, isDisabled }: Props) {
   });
   const all = useQuery({
     queryKey: ["models", "all"],
-    queryFn: () => request<{ models: ListedModel[] }>("model.list"),
+    queryFn: () => request("model.list", {}),
     enabled: isOpened, // asks all providers
     staleTime: 600_000,
     gcTime: 3_600_000,

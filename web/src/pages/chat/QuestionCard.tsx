@@ -1,6 +1,7 @@
 import { Button, Group, PasswordInput, Text, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import type { AgentQuestion, ApprovalAnswer } from "@/chat/conversationState";
+import type { RpcSchemas } from "@/chat/rpc";
 import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { ApprovalForm } from "./ApprovalForm";
@@ -24,16 +25,11 @@ export function QuestionCard({ question, onAnswer }: Props) {
   return (
     <section className={classes.question} aria-label={title} role="alertdialog">
       <Text fw={650}>{title}</Text>
-      {question.type === "approval.request" && <ApprovalForm question={question} onAnswer={answer} />}
-      {question.type === "clarify.request" && <ClarifyForm question={question} onAnswer={answer} />}
-      {question.type === "secret.request" && <SecretForm question={question} onAnswer={answer} />}
+      {question.type === "approval.request" && <ApprovalForm question={question.payload} onAnswer={answer} />}
+      {question.type === "clarify.request" && <ClarifyForm question={question.payload} onAnswer={answer} />}
+      {question.type === "secret.request" && <SecretForm prompt={question.payload.prompt} onAnswer={answer} />}
     </section>
   );
-}
-
-interface QuestionProps {
-  question: AgentQuestion;
-  onAnswer: (value: string) => void;
 }
 
 /** The state of a form with one text field. */
@@ -46,7 +42,12 @@ function useTextForm(onAnswer: (value: string) => void) {
   return { text, setText, submit };
 }
 
-function ClarifyForm({ question, onAnswer }: QuestionProps) {
+interface ClarifyProps {
+  question: RpcSchemas["ClarifyQuestion"];
+  onAnswer: (value: string) => void;
+}
+
+function ClarifyForm({ question, onAnswer }: ClarifyProps) {
   const texts = useTexts().chat.question;
   const { text, setText, submit } = useTextForm(onAnswer);
   return (
@@ -73,13 +74,13 @@ function ClarifyForm({ question, onAnswer }: QuestionProps) {
   );
 }
 
-function SecretForm({ question, onAnswer }: QuestionProps) {
+function SecretForm({ prompt, onAnswer }: { prompt: string; onAnswer: (value: string) => void }) {
   const texts = useTexts().chat.question;
   const { text, setText, submit } = useTextForm(onAnswer);
   return (
     <form onSubmit={submit}>
       <PasswordInput
-        label={question.prompt}
+        label={prompt}
         description={texts.secretHelp}
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}

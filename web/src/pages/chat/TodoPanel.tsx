@@ -31,10 +31,11 @@ export function TodoPanel({ conversation }: { conversation: ReturnType<typeof us
 
 function Step({ step }: { step: TodoStep }) {
   const texts = useTexts().chat.todo;
-  const Icon = ICONS[step.status];
+  const status = step.status as keyof typeof ICONS;
+  const Icon = ICONS[status];
   return (
     <li className={classes.step} data-status={step.status}>
-      <Icon size={15} aria-label={texts.statuses[step.status]} />
+      <Icon size={15} aria-label={texts.statuses[status]} />
       {step.text}
     </li>
   );

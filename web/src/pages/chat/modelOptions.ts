@@ -1,14 +1,9 @@
 /** The options of the model menu, grouped by provider. */
+import type { RpcSchemas } from "@/chat/rpc";
 import { formatDollars, formatInteger } from "@/i18n/format";
 
 /** A model of the server's list. */
-export interface ListedModel {
-  name: string;
-  provider: string;
-  window?: number;
-  input_price?: number | null;
-  output_price?: number | null;
-}
+export type ListedModel = Pick<RpcSchemas["ModelSummary"], "name" | "provider"> & Partial<RpcSchemas["ModelSummary"]>;
 
 export interface ModelOption {
   value: string;

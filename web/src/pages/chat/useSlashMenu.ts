@@ -1,15 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useState } from "react";
+import type { RpcRequest, RpcSchemas } from "@/chat/rpc";
 
-/** A slash command, as the server lists it. */
-export interface SlashCommand {
-  name: string;
-  hint: string;
-  help: string;
-  aliases: string[];
-}
-
-type Request = <T>(method: string, params?: Record<string, unknown>) => Promise<T>;
+export type SlashCommand = RpcSchemas["CommandSummary"];
 
 const TYPED_COMMAND = /^\/\S*$/;
 
@@ -26,7 +19,7 @@ export function matchingCommands(commands: SlashCommand[], text: string): SlashC
 /** The menu of slash commands: what it shows, and the keys that it handles. */
 export function useSlashMenu(
   text: string,
-  request: Request,
+  request: RpcRequest,
   onComplete: (text: string) => void,
   onRun: (text: string) => void,
 ) {
@@ -35,7 +28,7 @@ export function useSlashMenu(
   const isTyped = TYPED_COMMAND.test(text);
   const { data } = useQuery({
     queryKey: ["commands"],
-    queryFn: () => request<{ commands: SlashCommand[] }>("commands.catalog"),
+    queryFn: () => request("commands.catalog", {}),
     enabled: isTyped,
     staleTime: 600_000,
   });
