@@ -41,17 +41,12 @@ LIVE_FROM = """
     WHERE session_id = ? AND id >= ? AND coalesce(active, 1) = 1 ORDER BY id
 """
 # A summary has the role of a user message; it is stored as a copy without an origin.
-LAST_USERS = """
-    SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
-        AND coalesce(finish_reason, '') <> 'hook_feedback'
-        AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
-    ORDER BY id DESC LIMIT ?
-"""
 PROMPTS = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
         AND coalesce(finish_reason, '') <> 'hook_feedback'
         AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
 """
+LAST_USERS = f"{PROMPTS} ORDER BY id DESC LIMIT ?"
 COUNT_UNDONE = """
     SELECT count(*) FROM messages
     WHERE session_id = ? AND coalesce(active, 1) = 0 AND coalesce(compacted, 0) = 0

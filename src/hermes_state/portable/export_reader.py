@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Required, TypedDict
 
 from hermes_core.errors import IdFormatError, PortableFileError
 from hermes_core.ids import uid_bytes
@@ -35,9 +35,38 @@ INTEGER_LIMIT: Final = 2**63
 MAX_ID_CHARACTERS: Final = 300
 
 
-def check_record(record: Any) -> None:
-    """Raise ValueError with the reason if *record* cannot have been exported."""
-    _require(isinstance(record, dict), "not a JSON object")
+class ExportedOrigin(TypedDict):
+    """The row that an exported message repeats."""
+
+    session: str
+    row: int
+
+
+class ExportedUndo(TypedDict):
+    """An undo in an exported session."""
+
+    at: JsonValue
+    is_open: int
+    last: int
+    rows: list[int]
+
+
+class ExportedRecord(TypedDict, total=False):
+    """A session in an export file; its parts have the fields above, or columns of a table."""
+
+    session: Required[JsonObject]
+    messages: Required[list[JsonObject]]
+    index: Required[JsonObject]
+    trash: JsonObject | None
+    undo: list[ExportedUndo]
+    usage: list[JsonObject]
+    extra: JsonObject
+
+
+def check_record(given: Any) -> None:
+    """Raise ValueError with the reason if *given* cannot have been exported."""
+    _require(isinstance(given, dict), "not a JSON object")
+    record: ExportedRecord = given
     _require(
         {"index", "messages", "session"} <= record.keys() <= RECORD_FIELDS,
         "unknown or missing fields",
@@ -144,9 +173,11 @@ def parse_usage(text: Any) -> AnswerUsage:
     return AnswerUsage(**{name: fields[name] for name in AnswerUsage._fields})
 
 
-def _check_origin(origin: Any, where: str) -> None:
-    is_whole = isinstance(origin, dict) and origin.keys() == {"row", "session"}
-    _require(is_whole and isinstance(origin["session"], str), f"{where} is not a valid origin")
+def _check_origin(given: Any, where: str) -> None:
+    is_whole = isinstance(given, dict) and given.keys() == {"row", "session"}
+    _require(is_whole, f"{where} is not a valid origin")
+    origin: ExportedOrigin = given
+    _require(isinstance(origin["session"], str), f"{where} is not a valid origin")
     _check_count(origin["row"], INTEGER_LIMIT, where)
 
 
@@ -169,9 +200,10 @@ def _check_trash(part: Any) -> None:
 
 def _check_undo(part: Any, messages: int) -> None:
     _require(isinstance(part, list), "'undo' is not a list")
-    for entry in part:
-        _require(isinstance(entry, dict) and entry.keys() == UNDO_FIELDS, "'undo' is incomplete")
-        _check_number(entry, "at", "undo")
+    for given in part:
+        _require(isinstance(given, dict) and given.keys() == UNDO_FIELDS, "'undo' is incomplete")
+        _check_number(given, "at", "undo")
+        entry: ExportedUndo = given
         _check_count(entry["is_open"], 2, "undo: is_open")
         _check_count(entry["last"], messages, "undo: last")
         _require(isinstance(entry["rows"], list), "undo: rows is not a list")

@@ -21,6 +21,7 @@ from hermes_core.json_values import text_in
 from hermes_state.engine.sqlite import driver
 from hermes_state.schema.base import BASE_TABLES
 from hermes_state.sessions import labels
+from hermes_state.sessions.rows import UPSERT_EXTRA
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonData, JsonObject, JsonValue
@@ -137,10 +138,6 @@ ORIGIN_PREFIX: Final = "kept.origin."
 LABELS_NAME: Final = "kept.labels"  # title and archive state in another agent; not exported
 INHERITED_NAME: Final = "kept.inherited"  # of a fork whose origin is not here; not exported
 
-INSERT_EXTRA = """
-    INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
-    ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
-"""
 SELECT_EXTRAS = "SELECT name, value FROM hermes_session_extra WHERE session_id = ?"
 DELETE_EXTRA = "DELETE FROM hermes_session_extra WHERE session_id = ? AND name = ?"
 PENDING_LINKS = """
@@ -188,7 +185,7 @@ def save_extra(tx: Tx, session_id: str, name: str, value: SqlValue) -> None:
 
 def save_json(tx: Tx, session_id: str, name: str, value: JsonData) -> None:
     """Store data of an export for which the file has no table."""
-    tx.execute(INSERT_EXTRA, (session_id, name, json.dumps(value)))
+    tx.execute(UPSERT_EXTRA, (session_id, name, json.dumps(value)))
 
 
 def delete_extra(tx: Tx, session_id: str, name: str) -> None:

@@ -316,5 +316,6 @@ def describe(url: str) -> str:
     except psycopg.Error as error:
         raise ConfigError(f"store.url cannot be used: {error}") from error
     host = parts.get("host") or parts.get("service") or "localhost"
-    port = f":{parts['port']}" if parts.get("port") else ""
+    number = parts.get("port")
+    port = f":{number}" if number else ""
     return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
