@@ -33,8 +33,8 @@ class Fault(NamedTuple):
 
 FAULTS: Final = (
     # The store
-    Fault("hermes_state/messages/append.py", "    if current != token:", "    if False:", "state/test_leases.py"),
-    Fault("hermes_state/messages/append.py", "    if row_id is not None:\n        if tx.value", "    if False:\n        if tx.value", "state/test_messages.py"),
+    Fault("hermes_state/messages/history.py", "    if current != token:", "    if False:", "state/test_leases.py"),
+    Fault("hermes_state/messages/history.py", "    if row_id is not None:\n        if tx.value", "    if False:\n        if tx.value", "state/test_messages.py"),
     Fault("hermes_state/messages/edits.py", "    if last_undo is None or last_undo[1] != tx.value(LAST_ROW, (session_id,)):", "    if last_undo is None:", "state/test_history_edits.py"),
     Fault("hermes_state/sessions/labels.py", "    if TITLE_SOURCE_RANKS.get(source, 0) < current_rank:", "    if False:", "state/test_sessions.py"),
     Fault("hermes_state/sessions/labels.py", "    if len(tags) > MAX_TAGS:", "    if False:", "state/test_tags.py"),
@@ -45,7 +45,7 @@ FAULTS: Final = (
     Fault("hermes_state/upkeep/crash_recovery.py", "    if process_id not in process_identity.dead_processes(tx, current, tx.clock):", "    if True:", "state/test_crash_sweep.py"),
     Fault("hermes_state/delivery/leases.py", "        if _is_held(tx, row, current, tx.clock):", "        if False:", "state/test_leases.py"),
     Fault("hermes_state/upkeep/crash_recovery.py", "[*joined, *in_turn, *recovered]", "[*joined]", "state/test_boundary_events.py"),
-    Fault("hermes_state/messages/append.py", "    if not tx.execute(sql, values).rowcount:", "    if tx.execute(sql, values) is None:", "state/test_boundary_events.py"),
+    Fault("hermes_state/messages/history.py", "    if not tx.execute(sql, values).rowcount:", "    if tx.execute(sql, values) is None:", "state/test_boundary_events.py"),
     Fault("hermes_state/sessions/trash.py", "        tx.execute(CUT_ROUTES, (session_id,))\n", "        pass\n", "state/test_boundary_events.py"),
     Fault("hermes_state/delivery/inbox.py", "    if not tx.execute(SETTLE, row).rowcount:", "    if tx.execute(SETTLE, row) is None:", "state/test_inbox_outbox.py"),
     Fault("hermes_state/delivery/inbox.py", "            AND (c.state = 'claimed' OR c.inbox_id < w.inbox_id)\n            AND c.state IN", "            AND c.state = 'none' AND c.state IN", "state/test_inbox_outbox.py"),
@@ -68,7 +68,7 @@ FAULTS: Final = (
     Fault("hermes_agent/permissions/grants.py", "is_prefix = pattern.endswith(\" *\") and not SHELL_OPERATORS.search(command)", "is_prefix = pattern.endswith(\" *\")", "agent/permissions"),
     Fault("hermes_agent/permissions/file_access.py", "        if facts.st_nlink < 2 or not stat.S_ISREG(facts.st_mode):", "        if True:", "security/test_file_tools.py agent/permissions"),
     Fault("hermes_agent/memory/files.py", "    if size > limit and size > used_characters(before):", "    if False:", "agent/tools"),
-    Fault("hermes_agent/context/prepared_messages.py", "            if call_id in open_calls:", "            if call_id not in open_calls:", "agent"),
+    Fault("hermes_agent/context/window.py", "            if call_id in open_calls:", "            if call_id not in open_calls:", "agent"),
     Fault("hermes_agent/context/window.py", "    if sum(map(message_tokens, messages)) <= tokens or not messages:", "    if True:", "agent"),
     Fault("hermes_agent/providers/retry.py", "            if is_streamed:", "            if False:", "agent"),
     Fault("hermes_agent/turn.py", "        if number == self._deps.max_steps:", "        if False:", "agent/test_turn.py"),

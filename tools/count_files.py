@@ -56,7 +56,9 @@ class FileCounter:
 
     def note(self, frame: FrameType, event: str, _argument: object) -> None:
         """Called by the interpreter for each call."""
-        if self.is_counting and event == "call":
+        # The scripted model answers in a thread of its server.
+        is_server = "process_request" in threading.current_thread().name
+        if self.is_counting and event == "call" and not is_server:
             name = frame.f_code.co_filename
             if name.startswith(SOURCE):
                 self.files.setdefault(name.removeprefix(SOURCE))

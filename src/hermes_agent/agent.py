@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
     from hermes_agent.context.compaction import CompactionResult
-    from hermes_agent.context.profiles import AgentProfile
+    from hermes_agent.context.window import AgentProfile
     from hermes_agent.events import Event, Reply, TurnOutcome
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.retry import FallbackProvider

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_agent.context.prepared_messages import PreparedMessages, missing_results, repaired
+from hermes_agent.context.window import PreparedMessages, missing_results, repaired
 from hermes_agent.messages import ANONYMOUS, PromptIdentity
 from hermes_state.messages.rows import as_turn, history_version
 from hermes_state.sessions import usage as token_counts

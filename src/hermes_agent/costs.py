@@ -21,8 +21,8 @@ from hermes_core.known_models import (
     is_loopback,
     price,
 )
-from hermes_state.messages import answer_usage
-from hermes_state.messages.answer_usage import AnswerUsage
+from hermes_state.sessions import usage
+from hermes_state.sessions.usage import AnswerUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class SettledUsage(NamedTuple):
         record, answer = self.record, self.answer
         if record is None or answer is None:
             return []
-        return [record, lambda tx: answer_usage.record_by_uid(tx, uid, answer)]
+        return [record, lambda tx: usage.record_by_uid(tx, uid, answer)]
 
 
 class UsageMeter:

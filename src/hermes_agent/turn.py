@@ -11,21 +11,19 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.answer_problems import (
-    CUT_CALL_TEXT,
-    CallHistory,
-    cut_call_notice,
-    cut_calls,
-    find_problem,
-    repetition_notice,
-    step_limit_notice,
-)
 from hermes_agent.context.compaction import is_due
-from hermes_agent.context.prepared_messages import lost_result
-from hermes_agent.context.window import estimate_tokens, last_place, message_tokens, tokens_in
+from hermes_agent.context.window import (
+    estimate_tokens,
+    last_place,
+    lost_result,
+    message_tokens,
+    tokens_in,
+)
 from hermes_agent.conversation_store import NewPrompt
 from hermes_agent.costs import UsageMeter
 from hermes_agent.events import (
+    CUT_CALL_TEXT,
+    CallHistory,
     Failed,
     FailureKind,
     MessageStored,
@@ -40,6 +38,11 @@ from hermes_agent.events import (
     TurnFinished,
     TurnStarted,
     UsageReport,
+    cut_call_notice,
+    cut_calls,
+    find_problem,
+    repetition_notice,
+    step_limit_notice,
 )
 from hermes_agent.messages import ModelRequest, Usage, answer_message, result_message
 from hermes_agent.providers.failures import interrupted
@@ -55,11 +58,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
 
-    from hermes_agent.answer_problems import ProblemNotice
-    from hermes_agent.context.prepared_messages import PreparedMessages
-    from hermes_agent.context.window import ContextWindow
+    from hermes_agent.context.window import ContextWindow, PreparedMessages
     from hermes_agent.conversation_store import ConversationStore
-    from hermes_agent.events import Event
+    from hermes_agent.events import Event, ProblemNotice
     from hermes_agent.messages import Message, ToolCall, ToolSchema
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox

@@ -12,7 +12,7 @@ from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.checkpoints.records import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
-from hermes_agent.context.profiles import (
+from hermes_agent.context.window import (
     LARGE_PROFILE,
     AgentProfile,
     profile_for,
@@ -66,7 +66,7 @@ from hermes_state.schedules.rows import CRON
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.context.profiles import Profile
+    from hermes_agent.context.window import Profile
     from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.providers.apis import ModelChoice
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.terminal import LimitsCommands
     from hermes_conversation.scheduled_jobs import JobRequester, PersonsJobs
     from hermes_core.config.file import Settings
-    from hermes_state.delivery.stored_json import StoredSource
+    from hermes_state.delivery.rows import StoredSource
     from hermes_state.sessions.records import SessionRow
     from hermes_state.store import SessionDB
 

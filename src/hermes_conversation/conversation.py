@@ -5,7 +5,8 @@ Front ends decide how a change is requested and displayed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.window import max_result_characters
 from hermes_agent.events import (
@@ -13,11 +14,12 @@ from hermes_agent.events import (
     Failed,
     FailureKind,
     Notice,
+    Reply,
     TurnEnd,
     TurnFinished,
     TurnStarted,
 )
-from hermes_agent.messages import ANONYMOUS, PromptIdentity, Usage
+from hermes_agent.messages import ANONYMOUS, ModelRequest, PromptIdentity, Usage
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
 from hermes_agent.tools.base import ToolError
@@ -29,10 +31,11 @@ from hermes_conversation.file_history import FileHistory
 from hermes_conversation.file_index import FileIndex
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.input_lines import run_shell_line
-from hermes_conversation.title_writer import TitleWriter
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.ids import new_session_id
+from hermes_core.isolate import attempt
+from hermes_core.messages import sanitize_title
 from hermes_core.roles import Right, may
 
 if TYPE_CHECKING:
@@ -54,6 +57,76 @@ if TYPE_CHECKING:
     from hermes_state.store import SessionDB
 
     Pictures = Sequence[Picture]
+
+
+TASK: Final = (
+    "Write a title for this conversation: three to six words that name its subject, in the "
+    "language of the user, without quotes and without a full stop. Answer with the title only."
+)
+PROMPT_CHARACTERS: Final = 2_000
+ANSWER_CHARACTERS: Final = 1_000
+MAX_CHARACTERS: Final = 60
+MAX_TOKENS: Final = 1_000  # models that think first need more than the title itself
+
+
+class TitleWriter:
+    """Writes the title of one conversation, once."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self._db = db
+        self.on_title: Callable[[], object] | None = None  # called when there is a title
+        self._thread: threading.Thread | None = None
+        self._tried = ""  # the session that was tried last
+
+    def start(self, agent: AIAgent, prompt: str, finished: TurnFinished) -> None:
+        """Write a title in the background, unless the conversation has one or was tried."""
+        session_id, answer = agent.session_id, finished.text
+        if self._tried == session_id or finished.end is not TurnEnd.COMPLETE:
+            return
+        if not prompt.strip() or agent.is_demo:
+            return
+        self._tried = session_id
+        is_wanted = ConfigFile.of_home().settings().get_bool("agent.automatic_titles")
+        if not is_wanted or self._db.titles.get_session_title(session_id):
+            return
+
+        def write() -> None:
+            attempt("write a title", lambda: self._write(agent, session_id, prompt, answer))
+
+        self._thread = threading.Thread(target=write, name="hermes-title", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the title that is being written."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _write(self, agent: AIAgent, session_id: str, prompt: str, answer: str) -> None:
+        conversation = (
+            f"<user>\n{prompt[:PROMPT_CHARACTERS]}\n</user>\n"
+            f"<assistant>\n{answer[:ANSWER_CHARACTERS]}\n</assistant>\n\n{TASK}"
+        )
+        request = ModelRequest([{"role": "user", "content": conversation}], [], MAX_TOKENS)
+        reply = agent.complete(request)
+        title = clean_title(reply.text) if isinstance(reply, Reply) else ""
+        if not title or self._db.titles.get_session_title(session_id):
+            return
+        title = self._db.titles.get_next_title_in_lineage(title)
+        is_set = self._db.titles.set_session_title(session_id, title, source="llm")
+        if is_set and self.on_title is not None:
+            self.on_title()
+
+
+def clean_title(text: str) -> str:
+    """The title in an answer of a model; empty if there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    line = lines[-1].removeprefix("Title:").strip(" \t#*\"'`“”„«».")
+    if len(line) > MAX_CHARACTERS:
+        line = line[:MAX_CHARACTERS].rsplit(" ", 1)[0]
+    return sanitize_title(line) or ""
+
 
 NO_MESSAGES = "This conversation has no messages yet."
 

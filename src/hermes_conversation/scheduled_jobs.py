@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from hermes_core.json_values import JsonObject
-    from hermes_state.delivery.stored_json import JobTarget, StoredSource
+    from hermes_state.delivery.rows import JobTarget, StoredSource
     from hermes_state.schedules.rows import JobKind, ScheduledJob
     from hermes_state.store import SessionDB
 

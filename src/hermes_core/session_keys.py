@@ -6,7 +6,7 @@ The canonical form is a one-to-one mapping between places and texts:
 
 Every part is percent-encoded, so ':' and '/' may occur in an ID, and the tags distinguish
 a thread from a user with the same ID. The text never contains a path. The older untagged
-form is handled by `gateway.routing.legacy_session_keys`.
+form is handled by `gateway.routing.sources`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from textual.widgets._markdown import (
     MarkdownUnorderedListItem,
 )
 
-from hermes_agent.answer_problems import END_MARKS
 from hermes_agent.context.window import SUMMARIZED_NOTICE
+from hermes_agent.events import END_MARKS
 from hermes_agent.tools.patch import unified_diff
 from hermes_conversation import agent_factory, attachments
 from hermes_conversation.tool_results import ToolReport, report_of

@@ -18,9 +18,9 @@ from tui_gateway.protocol import (
 )
 
 if TYPE_CHECKING:
-    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.sessions.usage import AnswerUsage
     from tui_gateway.protocol import ClientEvent, DisplayedMessage
 
 MAX_INLINE_CHARACTERS: Final = 100_000  # larger images that are not in the media store are not sent

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance.campaign import wait_until
-from hermes_agent.context.prepared_messages import LOST_RESULT_TEXT
+from hermes_agent.context.window import LOST_RESULT_TEXT
 from support.command_line import command
 from support.drafts import draft_text
 from support.model_servers import model_argument, model_servers

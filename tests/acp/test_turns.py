@@ -17,7 +17,7 @@ from acp.schema import (
 
 from hermes_acp.editor_session import PromptTurn
 from hermes_agent import events
-from hermes_agent.answer_problems import AnswerProblem
+from hermes_agent.events import AnswerProblem
 from hermes_agent.messages import Usage
 from hermes_agent.permissions.grants import Grants
 from hermes_core.paths import hermes_home

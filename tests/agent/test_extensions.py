@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes_plugin_host
-from hermes_agent.context.profiles import PROFILES
+from hermes_agent.context.window import PROFILES
 from hermes_agent.skills import DESCRIPTION_CHARACTERS
 from support.agent_conversation import open_conversation, tool_call_step
 from support.plugin_folders import make_plugin

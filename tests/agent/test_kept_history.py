@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.context.prepared_messages import PreparedMessages
-from hermes_agent.context.window import message_tokens, shorten
+from hermes_agent.context.window import PreparedMessages, message_tokens, shorten
 from hermes_state.messages.history import MessageRepository
 from support.waiting import wait_until
 

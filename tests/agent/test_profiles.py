@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.context.profiles import PROFILES, profile_for, system_prompt, warning_for
+from hermes_agent.context.window import PROFILES, profile_for, system_prompt, warning_for
 from hermes_agent.events import Notice
 from hermes_agent.project.instructions import read_instructions
 from hermes_agent.providers.apis import ANTHROPIC_API, OPENAI_API, ModelChoice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.context.profiles import system_prompt
+from hermes_agent.context.window import system_prompt
 from hermes_agent.providers.scripted import ModelScript
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent import skills
-from hermes_agent.context.profiles import PROFILES
+from hermes_agent.context.window import PROFILES
 from hermes_agent.project.files import read_project
 from hermes_agent.project.trust import TrustStore, assess_project
 from support.agent_conversation import open_conversation, tool_call_step

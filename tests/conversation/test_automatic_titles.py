@@ -10,8 +10,7 @@ import pytest
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
-from hermes_conversation.conversation import Conversation
-from hermes_conversation.title_writer import clean_title
+from hermes_conversation.conversation import Conversation, clean_title
 from hermes_state import SessionDB
 from support.scripted_server import ScriptServer
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.routing.legacy_session_keys import (
+from gateway.routing.sources import (
     COLON_FREE_IDS,
     IdPatterns,
     format_legacy,

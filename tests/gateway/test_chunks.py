@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.outbound.chunks import split_text, utf16_length
+from gateway.platforms.base import split_text, utf16_length
 
 LINES = st.lists(
     st.one_of(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.config import GatewayConfig
-from gateway.inbound import inbox_codec
-from gateway.inbound.attachments import read_attachments
-from gateway.inbound.turn_runner import TurnPrompt
+from gateway.inbound import prompt_format
+from gateway.inbound.turn_runner import TurnPrompt, read_attachments
 from gateway.platforms.base import MessageEvent
 from gateway.process.service import GatewayService
 from hermes_conversation.conversation import Conversation
@@ -21,7 +20,7 @@ from support.waiting import PATIENCE_SECONDS, async_wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gateway.inbound.attachments import ReadAttachments
+    from gateway.inbound.turn_runner import ReadAttachments
     from hermes_state import SessionDB
     from hermes_state.delivery.rows import IncomingMessage
 
@@ -127,7 +126,7 @@ def send_command(db: SessionDB, service: Any, line: str, number: str) -> None:
 
 
 def _prompt(row: IncomingMessage) -> Any:
-    return TurnPrompt([row], [inbox_codec.decode(row.payload)])
+    return TurnPrompt([row], [prompt_format.decode(row.payload)])
 
 
 @pytest.mark.parametrize("line", ["/new", "/resume older", "/undo"])

@@ -9,7 +9,7 @@ import pytest
 
 from acceptance.campaign import wait_until
 from gateway.config import GatewayConfig, Platform, PlatformConfig
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.platforms.local import socket_path
 from gateway.platforms.matrix.adapter import make
 from hermes_core.config.file import ConfigFile
@@ -114,7 +114,7 @@ async def test_the_edit_of_a_deleted_message_is_withdrawn_too(
         model.release()
         await async_wait_until(lambda: unsettled() == 0)
     assert outbox_texts(db) == ["Before."]
-    uid = inbox_codec.message_uid(1)
+    uid = prompt_format.message_uid(1)
     session_id = db.routes.all()[0].session_id
     row_id = db.messages.message_of(session_id, uid)
     rows = {row.id: row for row in db.messages.rows(session_id)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.config import GatewayConfig, Platform, SessionResetPolicy
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.inbound.turn_runner import TurnPrompt
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
@@ -276,7 +276,7 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
     row = db.inbox.claim()
     assert row is not None
     service.message_handler._answer(
-        TurnPrompt([row], [inbox_codec.decode(row.payload)])
+        TurnPrompt([row], [prompt_format.decode(row.payload)])
     )  # and then it is killed
     after = routes.list_sessions()[0].session_id
     db.inbox.requeue(row, is_attempt=True)
@@ -301,7 +301,7 @@ async def test_text_from_before_a_long_pause_is_not_repeated_in_a_new_conversati
     row = db.inbox.claim()
     assert row is not None
     first = routes.get_or_create_session(source)
-    prompt = TurnPrompt([row], [inbox_codec.decode(row.payload)])
+    prompt = TurnPrompt([row], [prompt_format.decode(row.payload)])
     service._turn_runner.run(prompt, first, is_shared=False)  # and then it is killed
     routes.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
     db.inbox.requeue(row, is_attempt=True)

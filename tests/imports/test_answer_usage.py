@@ -15,7 +15,7 @@ from support.codex_files import CodexFile
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
-    from hermes_state.messages.answer_usage import AnswerUsage
+    from hermes_state.sessions.usage import AnswerUsage
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "agents"
 STORED = "SELECT count(*) FROM hermes_answer_usage"

@@ -10,7 +10,7 @@ import pytest
 
 import hermes_state
 from gateway.config import GatewayConfig, Platform, PlatformConfig, load_gateway_config
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.inbound.prompt_format import format_message
 from gateway.platforms.base import MessageEvent
 from gateway.session import SessionSource, build_session_context, build_session_context_prompt
@@ -87,7 +87,7 @@ def test_the_context_of_a_session(routes: SessionStore) -> None:
 
 def test_the_context_of_a_channel_reaches_the_model_and_survives_a_restart() -> None:
     event = MessageEvent("hi", source=ADA, message_id="1", channel_context="Bob: hello\nAda: hey")
-    again = inbox_codec.decode(inbox_codec.encode(event))
+    again = prompt_format.decode(prompt_format.encode(event))
     assert again.channel_context == event.channel_context
     text = format_message(again, is_shared=False)
     assert text == '(earlier in this chat: "Bob: hello Ada: hey")\nhi'

@@ -10,6 +10,7 @@ from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
 from gateway.process.service import GatewayService
+from gateway.routing.session_routes import SessionRoutes
 from gateway.routing.sources import SessionSource
 from gateway.session import SessionStore
 
@@ -35,8 +36,7 @@ async def running_gateway(
 ) -> AsyncIterator[GatewayService]:
     """Run a gateway service; messages on the local socket wait for a client."""
     config = config or GatewayConfig()
-    routes = SessionStore(folder, config)
-    routes._db = db
+    routes = SessionRoutes(db, folder, config)
     workspace = None if is_in_default_folder else folder
     service = GatewayService(db, routes, config, workspace, clock=clock)
     await service.start(adapters or {"local": LocalAdapter(folder / "s.sock")})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gateway.routing.sources import SessionSource
     from hermes_core.config.file import Settings
-    from hermes_state.delivery.stored_json import ReplyTarget
+    from hermes_state.delivery.rows import ReplyTarget
     from hermes_state.store import SessionDB
 
 SECONDS_PER_MINUTE: Final = 60.0

@@ -7,8 +7,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from gateway.inbound.inbox_codec import message_uid
-from gateway.inbound.prompt_format import quote_text
+from gateway.inbound.prompt_format import message_uid, quote_text
 from gateway.platforms.base import MenuCommand
 from hermes_agent.providers.selection import require_configured_url
 from hermes_conversation import slash_commands
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from gateway.routing.sources import SessionEntry
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.slash_commands import SlashCommand
-    from hermes_state.delivery.stored_json import ReplyTarget
+    from hermes_state.delivery.rows import ReplyTarget
     from hermes_state.sessions.records import SessionRow
     from hermes_state.store import SessionDB
 

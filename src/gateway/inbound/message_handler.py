@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.inbound.budgets import MESSAGES_WAIT, BudgetExceededError, user_key
 from gateway.inbound.commands import DELETED_COMMAND, TURN_COMMANDS
 from gateway.inbound.turn_runner import (
@@ -19,7 +19,7 @@ from gateway.inbound.turn_runner import (
     TurnPrompt,
     TurnReply,
 )
-from gateway.outbound.chunks import split_text
+from gateway.platforms.base import split_text
 from gateway.platforms.names import Platform
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_core.errors import (
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from gateway.routing.session_routes import SessionRoutes
     from gateway.routing.sources import SessionEntry, SessionSource
-    from hermes_state.delivery.rows import IncomingMessage
-    from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredUsage
+    from hermes_state.delivery.rows import IncomingMessage, ReplyPayload, ReplyTarget, StoredUsage
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.rows import MessageRow
     from hermes_state.store import SessionDB
@@ -107,9 +106,9 @@ class MessageHandler:
 
     def handle(self, row: IncomingMessage) -> None:
         """Answer a claimed message; one that cannot be answered now is released."""
-        event = inbox_codec.decode_row(row)
+        event = prompt_format.decode_row(row)
         if event is None:
-            self._db.inbox.settle(row.inbox_id, error=inbox_codec.UNREADABLE)
+            self._db.inbox.settle(row.inbox_id, error=prompt_format.UNREADABLE)
             return
         if event.internal and event.get_command() == DELETED_COMMAND:
             self._commands.mark_deleted(int(event.get_command_args()))
@@ -123,7 +122,7 @@ class MessageHandler:
             event = decided
         merged = self._claim_merged(row)
         rows = [row, *merged]
-        events = [event, *[inbox_codec.decode(item.payload) for item in merged]]
+        events = [event, *[prompt_format.decode(item.payload) for item in merged]]
         try:
             answer = self._answer(TurnPrompt(rows, events))
         except RetryLaterError:
@@ -189,7 +188,7 @@ class MessageHandler:
         time.sleep(max(0.0, min(wait, row.received_at + wait - time.time())))
         last, merged = row.received_at, []
         for item in self._db.inbox.waiting_behind(row):
-            event = inbox_codec.decode_row(item)
+            event = prompt_format.decode_row(item)
             if event is None or event.undecided or not self._is_part_of(item, row, last):
                 break  # later messages keep their order
             last = item.received_at
@@ -353,7 +352,7 @@ class MessageHandler:
                 refused = TurnReply.refused(BUDGET_FAILURE, refusal)
                 return ChatAnswer(entry.session_id, [refused])
         try:
-            outcome = self._commands.run(entry, event, inbox_codec.message_uid(row.inbox_id))
+            outcome = self._commands.run(entry, event, prompt_format.message_uid(row.inbox_id))
         except LeaseTakenError as error:  # another process is running a turn: wait for it
             time.sleep(LEASE_RETRY_SECONDS)
             raise RetryLaterError from error

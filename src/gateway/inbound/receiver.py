@@ -9,7 +9,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.inbound.access_control import TRUSTED_PLATFORMS
 from gateway.inbound.commands import DELETED_COMMAND, TURN_COMMANDS, with_slash
 from gateway.inbound.prompt_format import format_message, quote_text
@@ -219,7 +219,7 @@ class MessageReceiver:
             "session_key": key,
         }
         received = self._db.inbox.receive(
-            account=account, payload=inbox_codec.encode(event), claim=claim, **fields
+            account=account, payload=prompt_format.encode(event), claim=claim, **fields
         )
         log.info(
             "message received" if received.is_new else "duplicate message received",
@@ -240,7 +240,7 @@ class MessageReceiver:
 
     def offer_stored(self, row: IncomingMessage) -> None:
         """Offer a message that another node has stored to the running turn of its chat."""
-        event = inbox_codec.decode_row(row)
+        event = prompt_format.decode_row(row)
         if event is None or event.undecided:
             self._workers.note_offered(row.inbox_id)  # it is quarantined or decided after the turn
         elif event.source is not None:
@@ -266,7 +266,7 @@ class MessageReceiver:
         if before.payload.get("text") == event.text:
             return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._is_turn_running(source)
-        amended = inbox_codec.encode(event)
+        amended = prompt_format.encode(event)
         amended["is_edit"] = False
         if not is_offered and self._db.inbox.amend(inbox_id, amended):
             return None
@@ -282,7 +282,7 @@ class MessageReceiver:
             return
         platform = source.platform.value
         for row in self._db.inbox.sent_as(platform, account, source.chat_id, message_id):
-            uid = inbox_codec.message_uid(row.inbox_id)
+            uid = prompt_format.message_uid(row.inbox_id)
             entry = self._routes.get(row.session_key)
             running = self._conversations.running(entry.session_id) if entry else None
             is_withdrawn = self._db.inbox.withdraw(row.inbox_id)
@@ -295,7 +295,7 @@ class MessageReceiver:
                 self._queue_mark(account, row)
 
     def _queue_mark(self, account: str, row: IncomingMessage) -> None:
-        original = inbox_codec.decode_row(row)
+        original = prompt_format.decode_row(row)
         if original is None:
             return
         event = MessageEvent(
@@ -310,7 +310,7 @@ class MessageReceiver:
             chat_id=row.chat_id,
             message_id=str(event.message_id),
             session_key=row.session_key,
-            payload=inbox_codec.encode(event),
+            payload=prompt_format.encode(event),
         )
 
     def _is_turn_running(self, source: SessionSource) -> bool:
@@ -366,7 +366,7 @@ class MessageReceiver:
             return False
         self._workers.note_offered(inbox_id)
         try:
-            text = self._commands.run_during_turn(entry, event, inbox_codec.message_uid(inbox_id))
+            text = self._commands.run_during_turn(entry, event, prompt_format.message_uid(inbox_id))
         except HermesError as error:
             text = str(error)
         if text is None:
@@ -404,7 +404,9 @@ class MessageReceiver:
         if mode == "steer" and event.media_urls:
             mode = "queue"  # steering is text only
         text = format_message(event, is_shared=self._routes.is_shared(entry))
-        pending_input.submit_to_agent(running.agent, text, mode, inbox_codec.message_uid(inbox_id))
+        pending_input.submit_to_agent(
+            running.agent, text, mode, prompt_format.message_uid(inbox_id)
+        )
 
 
 def _edit_id(message_id: str, content: str) -> str:

@@ -10,9 +10,8 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.config import find_platform
-from gateway.inbound import inbox_codec
-from gateway.outbound.chunks import split_text
-from gateway.platforms.base import MessageEvent
+from gateway.inbound import prompt_format
+from gateway.platforms.base import MessageEvent, split_text
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionEntry, SessionSource
 from hermes_core.errors import UsageError
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import GatewayConfig
-    from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredRoute
+    from hermes_state.delivery.rows import ReplyPayload, ReplyTarget, StoredRoute
     from hermes_state.store import SessionDB
 
 
@@ -197,5 +196,5 @@ def sent_message(channel: Channel, text: str, key: str) -> dict[str, str] | None
         "chat_id": channel.chat_id,
         "message_id": f"sent:{key}",
         "session_key": channel.session_key,
-        "payload": json.dumps(inbox_codec.encode(event)),
+        "payload": json.dumps(prompt_format.encode(event)),
     }

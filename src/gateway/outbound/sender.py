@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Adapter
     from hermes_state.delivery.outbox import StoredReply
-    from hermes_state.delivery.stored_json import ReplyPayload
+    from hermes_state.delivery.rows import ReplyPayload
     from hermes_state.store import SessionDB
 
 log = logging.getLogger(__name__)

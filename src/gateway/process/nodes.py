@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.inbound.commands import OVERTAKING_COMMANDS
 from hermes_conversation.role_limits import OWNER_FOLDER
 from hermes_conversation.slash_commands import ChatRule, names_with
@@ -56,7 +56,7 @@ def is_bound_to_node(db: SessionDB, settings: Settings) -> bool:
 
 def is_answered_anywhere(message: BoundMessage) -> bool:
     """Whether a message is a command that needs neither the folder nor the messages before it."""
-    event = inbox_codec.decode_row(message)
+    event = prompt_format.decode_row(message)
     if event is None:
         return False
     name = event.get_command()

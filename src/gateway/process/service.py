@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from gateway import status
-from gateway.inbound import inbox_codec, receiver
+from gateway.inbound import prompt_format, receiver
 from gateway.inbound.access_control import AccessControl
 from gateway.inbound.budgets import Budgets, UsageLimits
 from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands, RestartRequest
@@ -32,8 +32,7 @@ from gateway.process.nodes import (
     is_bound_to_node,
     owners_workspace,
 )
-from gateway.routing.chats import Chats
-from gateway.routing.conversation_cache import ConversationCache
+from gateway.routing.conversation_cache import Chats, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
 from gateway.schedules.run_handler import RunContext, ScheduledRunHandler
 from gateway.schedules.scheduler import Scheduler
@@ -469,7 +468,7 @@ class GatewayService:
                 continue  # the list of jobs shows it
             if not message.is_oldest or is_answered_anywhere(message):
                 continue
-            event = inbox_codec.decode_row(message)
+            event = prompt_format.decode_row(message)
             source = event.source if event else None
             if source is not None:
                 self._db.outbox.add(

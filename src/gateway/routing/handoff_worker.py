@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from gateway.config import find_platform
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
 from hermes_core.isolate import Failure, attempt
@@ -81,7 +81,7 @@ class HandoffWorker:
             chat_id=source.chat_id,
             message_id=message_id,
             session_key=self._routes.key_of(source),
-            payload=inbox_codec.encode(event),
+            payload=prompt_format.encode(event),
         )
         self._db.handoffs.complete_handoff(row.id)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject
-    from hermes_state.delivery.stored_json import StoredRoute
+    from hermes_state.delivery.rows import StoredRoute
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.routing import routes_file, sources
-from gateway.routing.legacy_session_keys import format_legacy
-from gateway.routing.sources import SessionEntry, expiry_reason, local_now, place_of, user_zone
+from gateway.routing.sources import (
+    SessionEntry,
+    expiry_reason,
+    format_legacy,
+    local_now,
+    place_of,
+    user_zone,
+)
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.ids import new_gateway_session_id
 

@@ -12,10 +12,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.inbound import inbox_codec
+from gateway.inbound import prompt_format
 from gateway.inbound.budgets import JOBS_WAIT, UserKey, usage_of
 from gateway.outbound import direct_send
-from gateway.outbound.chunks import split_text
+from gateway.platforms.base import split_text
 from gateway.routing.sources import SessionSource
 from hermes_agent import events
 from hermes_agent.messages import PromptIdentity
@@ -153,7 +153,7 @@ class ScheduledRunHandler:
         """Run a claimed occurrence, or record what became of it."""
         number = row.payload.get("occurrence_id")
         if number is None:
-            self._db.inbox.settle(row.inbox_id, error=inbox_codec.UNREADABLE)
+            self._db.inbox.settle(row.inbox_id, error=prompt_format.UNREADABLE)
             return
         occurrence = self._db.schedules.occurrence(number)
         job = self._db.schedules.get(occurrence.job_id) if occurrence else None
@@ -252,7 +252,7 @@ class ScheduledRunHandler:
             return lambda tx: self._deliver(tx, run, channel, finished.reply)
 
         last = None
-        uid = inbox_codec.message_uid(run.row.inbox_id)
+        uid = prompt_format.message_uid(run.row.inbox_id)
         for event in conversation.send(
             run.job.prompt, identity=PromptIdentity(uid), on_answer=deliver
         ):

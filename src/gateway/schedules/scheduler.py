@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gateway.schedules.targets import JobTargets
     from hermes_core.clock import Clock
     from hermes_core.schedules.rules import Rule
-    from hermes_state.delivery.stored_json import MessagePayload
+    from hermes_state.delivery.rows import MessagePayload
     from hermes_state.schedules.rows import Occurrence, ScheduledJob
     from hermes_state.store import SessionDB
 

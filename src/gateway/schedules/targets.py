@@ -14,7 +14,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from gateway.inbound.access_control import AccessControl
-    from hermes_state.delivery.stored_json import JobTarget
+    from hermes_state.delivery.rows import JobTarget
     from hermes_state.store import SessionDB
 
 NOT_FOUND = (

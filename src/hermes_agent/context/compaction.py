@@ -10,20 +10,19 @@ import json
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.answer_problems import LENGTH_REASON
-from hermes_agent.context.prepared_messages import repaired
-from hermes_agent.context.profiles import profile_for
 from hermes_agent.context.window import (
     estimate_tokens,
     max_result_characters,
     message_tokens,
     newest_that_fit,
+    profile_for,
+    repaired,
     reserve,
     tokens_in,
     with_short_results,
 )
 from hermes_agent.costs import complete
-from hermes_agent.events import Failed, FailureKind, Reply
+from hermes_agent.events import LENGTH_REASON, Failed, FailureKind, Reply
 from hermes_agent.messages import ModelRequest, Usage, calls_in
 from hermes_agent.tools.todo import current_items, format_items
 from hermes_core.messages import is_prompt, plain_text

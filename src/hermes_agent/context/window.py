@@ -1,24 +1,159 @@
-"""The context window: estimates, and freeing up context before or after a request.
-
-Older messages are summarized first. If there is nothing to summarize, long results are
-shortened further in the request. The history keeps everything.
-"""
+"""The context window: how the messages fit into it, and the prompt and tools that suit its size."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+import platform
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.events import Failed
 from hermes_agent.messages import image_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from hermes_agent.context.compaction import CompactionResult
     from hermes_agent.messages import Message, ModelRequest, ToolSchema
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.retry import FallbackProvider
+    from hermes_agent.toolbox import Toolbox
+
+
+ALL_TOOLS: Final[frozenset[str]] = frozenset()
+SMALL_TOOLS: Final = frozenset({"terminal", "read_file", "write_file", "patch"})
+MEDIUM_TOOLS: Final = SMALL_TOOLS | {
+    "process",
+    "search_files",
+    "memory",
+    "session_search",
+    "clarify",
+}
+WINDOW_ADVICE: Final = (
+    "If its context window is larger, set it with `hermes config set llm.window TOKENS` "
+    "(for Ollama, set OLLAMA_CONTEXT_LENGTH)."
+)
+
+
+class Profile(NamedTuple):
+    """Limits for windows up to `max_tokens`."""
+
+    name: str
+    max_tokens: int
+    tools: frozenset[str]  # ALL_TOOLS means every tool
+    instructions_bytes: int  # of AGENTS.md and the like
+    memory_characters: int  # of each of the two memory files
+    skills_characters: int
+    full: float  # share of the window at which a conversation is summarized
+    warning: str = ""
+
+    def select(self, toolbox: Toolbox) -> Toolbox:
+        """The tools of this profile."""
+        return toolbox if self.tools == ALL_TOOLS else toolbox.only(self._names(toolbox))
+
+    def _names(self, toolbox: Toolbox) -> list[str]:
+        return [name for name in toolbox.names() if name in self.tools]
+
+
+PROFILES: Final = (
+    Profile(
+        "small", 8_192, SMALL_TOOLS, 800, 500, 0, 0.6,
+        "so it gets only the command and file tools, a short prompt, and no memory.",
+    ),
+    Profile(
+        "medium", 32_768, MEDIUM_TOOLS, 3_000, 2_200, 0, 0.65,
+        "so it gets no sub-agents, skills, MCP servers or plugin tools.",
+    ),
+    Profile("large", 0, ALL_TOOLS, 32_768, 4_000, 8_000, 0.7),
+)  # fmt: skip
+
+
+class AgentProfile(NamedTuple):
+    """The prompt, the tools and notices for the user."""
+
+    prompt: str
+    toolbox: Toolbox
+    notices: tuple[str, ...] = ()
+
+
+def profile_for(window: int) -> Profile:
+    """The profile for a context window."""
+    matching = (profile for profile in PROFILES if window <= profile.max_tokens)
+    return next(matching, PROFILES[-1])
+
+
+def warning_for(model: str, window: int) -> str:
+    """The warning about a small context window, or an empty text."""
+    profile = profile_for(window)
+    if not profile.warning:
+        return ""
+    return (
+        f"{model} has a context window of only {window:,} tokens, {profile.warning} {WINDOW_ADVICE}"
+    )
+
+
+def cut(text: str, characters: int, where: str) -> str:
+    """The beginning of a long text, cut at a line end if possible."""
+    if len(text) <= characters:
+        return text
+    result = text[:characters]
+    result = result[: result.rfind("\n")] if "\n" in result else result
+    return f"{result}\n(cut; the rest is in {where})" if result.strip() else ""
+
+
+ROLE: Final = """\
+You are Hermes, a personal agent. You talk with one user and act for them with tools.
+
+- Do exactly and completely what was asked. Briefly state what you do and what you found.
+- Read a file before you edit it, and check your work by running it.
+- Prefer small exact edits. Run commands without prompts for input; long ones in the background.
+- If a call fails, read the error and try another way. If you are stuck, say so.
+- Never invent results. If you do not know, look it up or say that you do not know.
+- Ask only if a decision is the user's to make and cannot be undone.
+- Answer in the user's language, in plain sentences; use Markdown where it helps.\
+"""
+INSTRUCTIONS_HEAD: Final = "# Instructions of the client program"
+LARGE_PROFILE: Final = PROFILES[-1]
+
+
+def system_prompt(
+    cwd: Path,
+    *,
+    memory: str = "",
+    user: str = "",
+    skills: str = "",
+    about: str = "",
+    today: str = "",
+    profile: Profile = LARGE_PROFILE,
+    instructions: str = "",
+) -> str:
+    """The prompt of a new conversation in *cwd*, within the limits of *profile*."""
+    environment = _environment(cwd, today or time.strftime("%A, %d %B %Y"))
+    parts = {
+        "# This chat": about,
+        "# Instructions of the user and of this project": instructions,
+        "# About the user": cut(user, profile.memory_characters, "USER.md"),
+        "# Your memory": cut(memory, profile.memory_characters, "MEMORY.md"),
+        "# Skills (read one with skill_view before using it)": cut(
+            skills, profile.skills_characters, "the skill folders"
+        ),
+    }
+    return "\n\n".join(
+        [ROLE, environment, *(f"{head}\n{text}" for head, text in parts.items() if text)]
+    )
+
+
+def with_instructions(prompt: str, text: str) -> str:
+    """A prompt with the instructions of an API client, instead of those that it has."""
+    before, found, _ = prompt.rpartition(f"\n\n{INSTRUCTIONS_HEAD}\n")
+    text = text.replace(INSTRUCTIONS_HEAD, INSTRUCTIONS_HEAD.removeprefix("# "))
+    return f"{before if found else prompt}\n\n{INSTRUCTIONS_HEAD}\n{text}"
+
+
+def _environment(cwd: Path, today: str) -> str:
+    return f"Working folder: {cwd}\nSystem: {platform.system()}\nToday: {today}"
+
 
 BYTES_PER_TOKEN: Final = 4  # approximate, for English text and JSON
 IMAGE_TOKENS: Final = 1_500
@@ -180,3 +315,119 @@ class ContextWindow:
         self._divisor *= SHORTEN_FACTOR
         self._is_exhausted = True  # nothing more can be done in this turn
         return SHORTENED_NOTICE
+
+
+CAPTION: Final = "[The images of the results above]"
+
+
+def with_result_images(messages: Iterable[Message]) -> list[Message]:
+    """The messages, with the images of results after each run of them."""
+    shown: list[Message] = []
+    pending: list[str] = []
+    for message in messages:
+        if pending and message.get("role") != "tool":
+            shown.append(_image_message(pending))
+            pending = []
+        shown.append(message)
+        reference = image_in(message)
+        if reference:
+            pending.append(reference)
+    return [*shown, _image_message(pending)] if pending else shown
+
+
+def _image_message(references: list[str]) -> Message:
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in references]
+    return {"role": "user", "content": [{"type": "text", "text": CAPTION}, *images]}
+
+
+LOST_RESULT_TEXT = "This call was interrupted; it is unknown whether it took effect."
+
+
+def lost_result(call_id: str, name: str) -> Message:
+    """The result of a call with an unknown outcome."""
+    content = json.dumps({"output": "", "exit_code": None, "error": LOST_RESULT_TEXT})
+    return {"role": "tool", "content": content, "tool_call_id": call_id, "tool_name": name}
+
+
+def missing_results(messages: list[Message]) -> list[Message]:
+    """Results to append for unanswered calls of the last message."""
+    answered = {
+        message.get("tool_call_id") for message in messages if message.get("role") == "tool"
+    }
+    last = next((message for message in reversed(messages) if message.get("role") != "tool"), None)
+    if last is None or last.get("role") != "assistant":
+        return []
+    return [
+        lost_result(call_id, name) for call_id, name in calls_of(last) if call_id not in answered
+    ]
+
+
+def calls_of(message: Message) -> list[tuple[str, str]]:
+    """IDs and names of the calls of a message."""
+    calls = message.get("tool_calls") or []
+    pairs: list[tuple[str, str]] = []
+    for call in calls:
+        function = call.get("function")
+        name = function.get("name") if function else ""
+        pairs.append((str(call.get("id") or ""), str(name or "")))
+    return pairs
+
+
+def repaired(messages: list[Message]) -> list[Message]:
+    """The conversation without what a provider would reject.
+
+    Results without a call and empty answers are dropped; calls without a result get one.
+    """
+    result: list[Message] = []
+    open_calls: dict[str, str] = {}
+    for message in messages:
+        role = message.get("role")
+        if role == "tool":
+            call_id = str(message.get("tool_call_id") or "")
+            if call_id in open_calls:
+                del open_calls[call_id]
+                result.append(message)
+            continue
+        result += [lost_result(call_id, name) for call_id, name in open_calls.items()]
+        open_calls = {}
+        if role == "assistant":
+            open_calls = dict(calls_of(message))
+            if not open_calls and not message.get("content"):
+                continue
+        result.append(message)
+    return result + [lost_result(call_id, name) for call_id, name in open_calls.items()]
+
+
+class PreparedMessages:
+    """The messages of a conversation as they are sent, and their estimated size.
+
+    A conversation only grows, except when it is compacted or edited: then all are prepared again.
+    """
+
+    def __init__(self) -> None:
+        self._characters = 0  # maximum of a tool result
+        self._last: Message | None = None
+        self.messages: list[Message] = []  # with long results shortened
+        self.tokens = 0
+        self.may_have_images = False
+
+    def update(self, messages: list[Message], characters: int) -> None:
+        """Prepare the messages that were added since the last call."""
+        count = len(self.messages)
+        is_continued = (
+            characters == self._characters
+            and len(messages) >= count
+            and (count == 0 or messages[count - 1] is self._last)
+        )
+        if not is_continued:
+            self._characters, self.messages, self.tokens, count = characters, [], 0, 0
+            self.may_have_images = False
+        added = [shorten(message, characters) for message in messages[count:]]
+        self.messages += added
+        self.tokens += sum(map(message_tokens, added))
+        self.may_have_images |= any(map(_may_have_image, added))
+        self._last = messages[-1] if messages else None
+
+
+def _may_have_image(message: Message) -> bool:
+    return not isinstance(message.get("content"), str) or bool(image_in(message))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, cast
 from hermes_agent.events import ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.apis import ANTHROPIC, ANTHROPIC_VERSION
-from hermes_agent.providers.http_provider import AnswerReader, HttpProvider, within_window
-from hermes_agent.providers.http_stream import encode
+from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, within_window
 from hermes_core.json_values import whole_characters
 from hermes_core.known_models import find_known_model
 

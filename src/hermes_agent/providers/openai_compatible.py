@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict, cast
 import httpx2
 import orjson
 
-from hermes_agent.answer_problems import LENGTH_REASON, REFUSAL_REASON
-from hermes_agent.events import ReasoningDelta, Reply, TextDelta
+from hermes_agent.events import LENGTH_REASON, REFUSAL_REASON, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
-from hermes_agent.providers.http_provider import AnswerReader, HttpProvider
-from hermes_agent.providers.http_stream import encode, ssl_context
+from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, ssl_context
 from hermes_core.json_values import number_in, object_in, whole_characters
 from hermes_core.known_models import find_known_model, host_of, is_loopback
 from hermes_core.messages import plain_text

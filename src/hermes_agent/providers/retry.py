@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
-from hermes_agent.context.prepared_messages import with_result_images
+from hermes_agent.context.window import with_result_images
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
 from hermes_agent.providers.failures import interrupted
 from hermes_core.backoff import Backoff

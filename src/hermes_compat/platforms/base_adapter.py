@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gateway.outbound.chunks import split_text
-from gateway.platforms.base import ErrorKind, SendResult
+from gateway.platforms.base import ErrorKind, SendResult, split_text
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import PlatformDownError

@@ -18,8 +18,8 @@ from hermes_state.messages.rows import DELETED_TEXT
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_dashboard.context import DashboardContext
-    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.messages.rows import MessageRow
+    from hermes_state.sessions.usage import AnswerUsage
 
 IMAGE_TYPES: Final = ("image_url", "input_image", "image")
 MEDIA_PATH: Final = "/api/media/"

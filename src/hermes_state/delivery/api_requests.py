@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_state.messages import append
+from hermes_state.messages import history
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -233,6 +233,6 @@ def _branch_point(tx: Tx, end: _Row) -> ConversationPoint | None:
 
 def _answer_id(reader: Reader, end: _Row) -> int:
     uid = PROMPT_UID.format(inbox_id=end.inbox_id)
-    prompt = append.row_of(reader, str(end.session_id), uid)
+    prompt = history.row_of(reader, str(end.session_id), uid)
     value: Any = prompt and reader.value(ANSWER_TO, (end.session_id, prompt))
     return int(value or 0)

@@ -21,7 +21,7 @@ from hermes_state.repository import Repository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_state.delivery.stored_json import MessagePayload
+    from hermes_state.delivery.rows import MessagePayload
     from hermes_state.engine.transaction import Reader, Tx
 
 INBOX_TOPIC: Final = "inbox"  # of notifications to other nodes

@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.delivery.inbox import INBOX_TOPIC
-from hermes_state.delivery.stored_json import read_object
+from hermes_state.delivery.rows import read_object
 from hermes_state.engine import process_identity
 from hermes_state.repository import GET_META, UPSERT_META, Repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_state.delivery.stored_json import MessagePayload
+    from hermes_state.delivery.rows import MessagePayload
     from hermes_state.engine.transaction import Reader, Tx
 
 GATEWAYS_KEY: Final = "gateways"

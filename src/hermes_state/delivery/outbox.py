@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict
 from hermes_core.backoff import Backoff
 from hermes_state.delivery import inbox
 from hermes_state.delivery.inbox import settle
-from hermes_state.delivery.rows import add_interruption, forget_interruptions
-from hermes_state.delivery.stored_json import is_object, read_object
+from hermes_state.delivery.rows import (
+    add_interruption,
+    forget_interruptions,
+    is_object,
+    read_object,
+)
 from hermes_state.engine.dialect import DIALECT
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget
+    from hermes_state.delivery.rows import ReplyPayload, ReplyTarget
     from hermes_state.engine.transaction import Tx
 
 OUTBOX_TOPIC: Final = "outbox"  # of notifications to other nodes

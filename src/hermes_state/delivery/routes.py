@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import chats
-from hermes_state.delivery.stored_json import read_object
+from hermes_state.delivery.rows import read_object
 from hermes_state.engine import process_identity
 from hermes_state.messages import edits
 from hermes_state.messages.rows import decode_json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hermes_core.json_values import JsonObject
-    from hermes_state.delivery.stored_json import StoredRoute
+    from hermes_state.delivery.rows import StoredRoute
     from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
 

@@ -29,9 +29,8 @@ from hermes_state.imports.values import (
 )
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
-from hermes_state.messages.answer_usage import INSERT as INSERT_ANSWER_USAGE
-from hermes_state.messages.append import INSERT_UID
 from hermes_state.messages.copies import NO_ORIGIN, UNKNOWN_ORIGIN
+from hermes_state.messages.history import INSERT_UID
 from hermes_state.messages.rows import (
     encode_content,
     to_utf8_text,
@@ -42,6 +41,7 @@ from hermes_state.sessions import index, trash, usage
 from hermes_state.sessions import rows as sessions
 from hermes_state.sessions.records import EXTRA_COLUMNS
 from hermes_state.sessions.rows import UPSERT_EXTRA, archive, prompt_columns
+from hermes_state.sessions.usage import INSERT as INSERT_ANSWER_USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

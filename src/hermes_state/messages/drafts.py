@@ -18,7 +18,7 @@ from hermes_core.errors import LeaseLostError, StoreError
 from hermes_core.ids import uid_bytes
 from hermes_state.engine import process_identity
 from hermes_state.engine.threads import run_off_main_thread
-from hermes_state.messages import append
+from hermes_state.messages import history
 from hermes_state.messages.rows import NewMessage, to_utf8_text
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Draft:
 
     def _insert_pieces(self, tx: Tx, pieces: list[tuple[str, str]]) -> None:
         if self._token is not None:
-            append.check_token(tx, self.session_id, self._token)
+            history.check_token(tx, self.session_id, self._token)
         first = self._parts
         if first == 0:
             process_identity.register(tx, self._identity)
@@ -190,7 +190,7 @@ def recover(tx: Tx, process_id: str, in_session: str | None = None) -> list[str]
             "timestamp": written_at,
         }
         if tx.value(IS_KEPT, (session_id,)):
-            append.append(tx, session_id, NewMessage.encode(message, key.hex()))
+            history.append(tx, session_id, NewMessage.encode(message, key.hex()))
             touched.append(session_id)
         delete_draft(tx, key)
     return touched

@@ -13,7 +13,7 @@ from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_core.ids import new_session_id
 from hermes_state.engine import process_identity
-from hermes_state.messages import append, copies
+from hermes_state.messages import copies, history
 from hermes_state.messages.copies import NO_ORIGIN
 from hermes_state.messages.rows import (
     DELETED,
@@ -143,7 +143,7 @@ def compact(tx: Tx, session_id: str, messages: Sequence[NewMessage]) -> int:
     for message, origin in zip(messages, origins, strict=True):
         if origin is not None:
             message.uid = None  # stored again after the summary, as a copy
-    added = append.append_all(tx, session_id, messages)
+    added = history.append_all(tx, session_id, messages)
     _record_copies(tx, added, origins)
     for summary_id in _summaries(added, origins):
         tx.execute(INSERT_COPY, (summary_id, NO_ORIGIN))
@@ -158,7 +158,7 @@ def _origins(
     candidates = list(row_ids)
     origins: list[int | None] = []
     for message in messages:
-        origin = append.known_row(tx, session_id, message)
+        origin = history.known_row(tx, session_id, message)
         if origin is None:
             origin = next((row for row in candidates if _is_equal(tx, row, message)), None)
         if origin in candidates:
@@ -198,7 +198,7 @@ def replace(tx: Tx, session_id: str, messages: Sequence[Message]) -> None:
         undo_from(tx, session_id, live[same])
     for message in new[same:]:
         message.uid = None
-    added = append.append_all(tx, session_id, new[same:])
+    added = history.append_all(tx, session_id, new[same:])
     _record_copies(tx, added, origins)
     index.recount(tx, session_id, lifetime)
 
@@ -363,12 +363,12 @@ class EditRepository(Repository):
         """
 
         def change(tx: Tx) -> list[str]:
-            row_id = append.row_with(tx, uid)
+            row_id = history.row_with(tx, uid)
             if row_id is None:
                 return []
             sessions_changed = []
             for copy_id in (row_id, *(row[0] for row in tx.rows(COPIES_OF, (row_id,)))):
-                session_id = str(tx.value(append.SESSION_OF, (copy_id,)))
+                session_id = str(tx.value(history.SESSION_OF, (copy_id,)))
                 tx.execute(MARK_DELETED, (DELETED, copy_id))
                 tx.execute(COUNT_REWIND, (session_id,))  # kept messages are no longer current
                 index.reindex(tx, session_id)

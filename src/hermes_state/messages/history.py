@@ -6,10 +6,17 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_core.backoff import Backoff
+from hermes_core.errors import (
+    IdFormatError,
+    LeaseLostError,
+    SessionDeletedError,
+    SessionNotFoundError,
+)
+from hermes_core.ids import MessageIds, foreign_row_id, uid_bytes
 from hermes_core.messages import Message, preview
 from hermes_state.delivery import leases
-from hermes_state.engine.database import DriverError
-from hermes_state.messages import append, copies, drafts
+from hermes_state.engine.database import ConstraintError, DriverError
+from hermes_state.messages import copies, drafts
 from hermes_state.messages import rows as message_rows
 from hermes_state.messages.rows import (
     MessageRow,
@@ -17,11 +24,13 @@ from hermes_state.messages.rows import (
     as_turn,
     decode_content,
     history_version,
+    insert_statement,
     select_list,
     to_messages,
+    written_columns,
 )
 from hermes_state.repository import Repository
-from hermes_state.sessions import lineage, records
+from hermes_state.sessions import index, lineage, records, trash
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
@@ -35,6 +44,182 @@ if TYPE_CHECKING:
     from hermes_state.repository import StoreContext
     from hermes_state.sessions.lists import ListRepository
     from hermes_state.sessions.records import SessionRow
+
+
+DAY_SECONDS: Final = 86_400
+
+ROW_BY_UID = "SELECT message_id FROM hermes_message WHERE uid = ?"
+SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
+NEWEST_UID = "SELECT max(uid) FROM hermes_message WHERE uid < ?"
+INSERT_UID = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?)"
+INSERT_ALIAS = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+CURRENT_LEASE = "SELECT token FROM hermes_lease WHERE session_id = ?"
+COUNT_IN_SESSION = """
+    UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
+        tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ? AND ended_at IS NULL
+"""
+COUNT_AND_STAMP = """
+    UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
+        tool_call_count = coalesce(tool_call_count, 0) + ?, last_activity_at = ?
+    WHERE id = ? AND ended_at IS NULL
+"""
+
+
+def append(tx: Tx, session_id: str, message: NewMessage, token: int | None = None) -> int:
+    """Append a message to a session; returns its row ID, new or existing."""
+    return append_all(tx, session_id, [message], token)[0]
+
+
+def append_all(
+    tx: Tx, session_id: str, messages: Sequence[NewMessage], token: int | None = None
+) -> list[int]:
+    """Append messages in order; messages already stored keep their rows."""
+    if token is not None:
+        check_token(tx, session_id, token)
+    row_ids: list[int] = []
+    new: list[NewMessage] = []
+    for message in messages:
+        row_id, key = _look_up(tx, session_id, message)
+        if row_id is None:
+            row_id = _insert(tx, session_id, message, key)
+            new.append(message)
+        row_ids.append(row_id)
+    if new:
+        _count(tx, session_id, new, max(row_ids))
+    return row_ids
+
+
+def check_token(tx: Tx, session_id: str, token: int) -> None:
+    """Raise LeaseLostError for a turn whose lease was taken over."""
+    current = tx.value(CURRENT_LEASE, (session_id,))
+    if current != token and tx.value(index.IN_TRASH, (session_id,)) is not None:
+        raise SessionDeletedError(
+            f"the conversation {session_id} was deleted; this turn's message was not stored"
+        )
+    if current != token:
+        raise LeaseLostError(
+            f"another process has taken over the conversation {session_id}; "
+            "this turn's message was not stored"
+        )
+
+
+def _uid_key(uid: str) -> bytes:
+    """The stored form of an identity; a foreign identity is hashed."""
+    try:
+        return uid_bytes(uid)
+    except IdFormatError:
+        return _digest(uid.encode("utf-8", "surrogatepass"))
+
+
+def derive_identity(session_id: str, key: bytes) -> bytes:
+    """The identity in this conversation of a message that exists in another one."""
+    return _digest(key + session_id.encode())
+
+
+def _digest(data: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415 - rarely needed, and slow to load
+
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def add_alias(tx: Tx, uid: str, row_id: int) -> None:
+    """Add another identity to a stored message: that of a message merged into it."""
+    tx.execute(INSERT_ALIAS, (_uid_key(uid), row_id))
+
+
+def row_with(reader: Reader, uid: str) -> int | None:
+    """Row of the message with this identity, in any conversation."""
+    row_id: int | None = reader.value(ROW_BY_UID, (_uid_key(uid),))
+    return row_id
+
+
+def row_of(reader: Reader, session_id: str, uid: str) -> int | None:
+    """Row of the message with this identity in a conversation."""
+    row_id: int | None = reader.value(ROW_BY_UID, (_uid_key(uid),))
+    if row_id is None or reader.value(SESSION_OF, (row_id,)) != session_id:
+        return None
+    return row_id
+
+
+def known_row(tx: Tx, session_id: str, message: NewMessage) -> int | None:
+    """Row of a message that is already stored in this session, or None."""
+    return None if message.has_new_uid else _look_up(tx, session_id, message)[0]
+
+
+def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, bytes | None]:
+    """Row of a message already stored in this session, or the key to store it under."""
+    uid = message.uid
+    if uid is None:
+        return None, None
+    if message.has_new_uid:
+        return None, bytes.fromhex(uid)
+    row_id = foreign_row_id(uid)
+    if row_id is not None:
+        if tx.value(SESSION_OF, (row_id,)) == session_id:
+            return row_id, None
+        key = derive_identity(session_id, uid.encode())
+        return tx.value(ROW_BY_UID, (key,)), key
+    key = _uid_key(uid)
+    if _is_newer_than_all(tx, key):
+        return None, key
+    known = tx.value(ROW_BY_UID, (key,))
+    if known is not None and tx.value(SESSION_OF, (known,)) != session_id:
+        # Stored in another conversation: here its identity is derived from both.
+        key = derive_identity(session_id, key)
+        known = tx.value(ROW_BY_UID, (key,))
+    return known, key
+
+
+def _is_newer_than_all(tx: Tx, key: bytes) -> bool:
+    """Whether an identity is greater than every stored one, so that it needs no lookup.
+
+    An identity starts with the time of its creation, so a new one nearly always is the
+    greatest. A hashed identity may have any value: the limit of one day from now excludes
+    it from the comparison.
+    """
+    if tx.newest_uid is None:
+        milliseconds = max(0, int((tx.clock.now() + DAY_SECONDS) * 1000))
+        tx.uid_limit = milliseconds.to_bytes(8, "big")[2:]
+        tx.newest_uid = tx.value(NEWEST_UID, (tx.uid_limit,)) or b""
+    return tx.newest_uid < key < tx.uid_limit
+
+
+def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> int:
+    values = message.values
+    values.setdefault("timestamp", tx.clock.now())
+    values.setdefault("observed", 0)
+    names = tuple([name for name in tx.prepared(written_columns) if name in values])
+    parameters = (session_id, *[values[name] for name in names])
+    try:
+        row_id = tx.insert(insert_statement(names), parameters, "id")
+    except ConstraintError as error:
+        if "FOREIGN KEY" not in str(error):
+            raise
+        raise SessionNotFoundError(f"session not found: {session_id}") from error
+    if key is not None:
+        tx.execute(INSERT_UID, (key, row_id))
+        if tx.newest_uid is not None and tx.newest_uid < key < tx.uid_limit:
+            tx.newest_uid = key
+    return row_id
+
+
+def _count(tx: Tx, session_id: str, new: list[NewMessage], last_id: int) -> None:
+    calls = sum(message.tool_calls for message in new)
+    at = max(message.timestamp for message in new)
+    text = next((message.preview for message in new if message.preview), "")
+    rows = len(new)
+    is_stamped = tx.columns.stamps_activity
+    sql = COUNT_AND_STAMP if is_stamped else COUNT_IN_SESSION
+    values = (rows, calls, at, session_id) if is_stamped else (rows, calls, session_id)
+    if not tx.execute(sql, values).rowcount:
+        # A session that has ended is not written to without an event that it continues.
+        sessions.reopen(tx, MessageIds(tx.clock).new(), session_id)
+        tx.execute(sql, values)
+    added = index.AppendedRows(last_id, at, rows, calls, text)
+    if index.record_append(tx, session_id, added):
+        # A conversation that continues is restored from the trash.
+        trash.restore_all(tx, MessageIds(tx.clock), session_id)
+
 
 CHUNK_ROWS: Final = 500
 RETRY_BACKOFF: Final = Backoff(0.02, 0.1, factor=5.0)
@@ -179,7 +364,7 @@ class MessageRepository(Repository):
 
         def add_aliases(tx: Tx) -> None:
             for alias in aliases:
-                append.alias(tx, alias, row_ids[0])
+                add_alias(tx, alias, row_ids[0])
 
         return self.save(
             session_id, [NewMessage.encode(message, uid)], lease, add_aliases, row_ids
@@ -187,7 +372,7 @@ class MessageRepository(Repository):
 
     def message_of(self, session_id: str, uid: str) -> int | None:
         """Row ID of the message with this identity, or None."""
-        return self.engine.read(lambda reader: append.row_of(reader, session_id, uid))
+        return self.engine.read(lambda reader: row_of(reader, session_id, uid))
 
     def append_messages_batch(
         self,
@@ -216,7 +401,7 @@ class MessageRepository(Repository):
         token = None if lease is None else lease.token
 
         def store(tx: Tx) -> list[int]:
-            row_ids = append.append_all(tx, session_id, messages, token)
+            row_ids = append_all(tx, session_id, messages, token)
             if made is not None:
                 made[:] = row_ids
             if also is not None:
@@ -247,9 +432,9 @@ class MessageRepository(Repository):
                 return None
             self._register_process(tx)
             lease = leases.acquire(tx, session_id, holder, leases.LEASE_SECONDS, self.identity)
-            (row_id,) = append.append_all(tx, session_id, [new])
+            (row_id,) = append_all(tx, session_id, [new])
             for alias in aliases:
-                append.alias(tx, alias, row_id)
+                add_alias(tx, alias, row_id)
             return lease, row_id
 
         if self.engine.journal.waiting:

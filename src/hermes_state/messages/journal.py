@@ -192,7 +192,7 @@ def _encode_line(session_id: str, message: NewMessage) -> bytes:
 def store_lines(tx: Tx, lines: list[JournalLine]) -> None:
     """Store journaled messages; a missing session is created."""
     # Most processes have nothing to replay, and readers do without these modules.
-    from hermes_state.messages import append  # noqa: PLC0415
+    from hermes_state.messages import history  # noqa: PLC0415
     from hermes_state.messages.rows import NewMessage  # noqa: PLC0415
     from hermes_state.sessions import rows as sessions  # noqa: PLC0415
 
@@ -202,7 +202,7 @@ def store_lines(tx: Tx, lines: list[JournalLine]) -> None:
             tx.execute(INSERT_SESSION, (session_id, tx.clock.now()))
         message = NewMessage(line["values"], line["uid"], line["tool_calls"], line["words"])
         ended_at, reason = tx.row(SELECT_END, (session_id,)) or (None, None)
-        append.append(tx, session_id, message)
+        history.append(tx, session_id, message)
         if ended_at is not None:  # the message is older than the end
             event = MessageIds(tx.clock).new()
             sessions.end(tx, event, session_id, reason or "shutdown", ended_at=ended_at)

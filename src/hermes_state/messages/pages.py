@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.messages import preview
 from hermes_state.engine.dialect import DIALECT
-from hermes_state.messages import answer_usage, copies
+from hermes_state.messages import copies
 from hermes_state.messages.rows import (
     MessageRow,
     decode_content,
@@ -22,13 +22,13 @@ from hermes_state.messages.rows import (
     to_utf8_text,
 )
 from hermes_state.repository import Repository
-from hermes_state.sessions import lineage
+from hermes_state.sessions import lineage, usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_state.engine.transaction import Reader
-    from hermes_state.messages.answer_usage import AnswerUsage
+    from hermes_state.sessions.usage import AnswerUsage
 
 MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 NOT_UNDONE: Final = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
@@ -117,7 +117,7 @@ class TranscriptPages:
             rows,
             bool(self.before(ids[0], 1)),
             bool(self.after(ids[-1], 1)),
-            answer_usage.of_messages(self._reader, answers),
+            usage.of_messages(self._reader, answers),
         )
 
     def around(self, message_id: int, limit: int) -> list[SizedMessage]:

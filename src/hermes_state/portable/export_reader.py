@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Required, TypedDic
 from hermes_core.errors import IdFormatError, PortableFileError
 from hermes_core.ids import uid_bytes
 from hermes_core.json_values import list_in, number_in, object_in, objects_in, text_in
-from hermes_state.messages.answer_usage import AnswerUsage
 from hermes_state.portable.export_schema import UNKNOWN_COLUMN, columns_of, from_plain
 from hermes_state.portable.record import (
     EXPORT_FORMAT,
@@ -19,6 +18,7 @@ from hermes_state.portable.record import (
     UID_FIELD,
     USAGE_FIELD,
 )
+from hermes_state.sessions.usage import AnswerUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

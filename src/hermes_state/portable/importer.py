@@ -10,10 +10,9 @@ from typing import IO, TYPE_CHECKING, Literal
 
 from hermes_core.errors import UsageError
 from hermes_core.json_values import object_in, text_in
-from hermes_state.messages import answer_usage
-from hermes_state.messages.append import INSERT_UID, ROW_BY_UID, derive_identity
 from hermes_state.messages.copies import NO_ORIGIN, UNKNOWN_ORIGIN
 from hermes_state.messages.edits import INSERT_COPY, INSERT_UNDO_ROW
+from hermes_state.messages.history import INSERT_UID, ROW_BY_UID, derive_identity
 from hermes_state.portable.export_reader import ExportFile, RowOrigin, parse_usage
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
@@ -39,7 +38,7 @@ from hermes_state.portable.record import (
     row_ids,
     write_record,
 )
-from hermes_state.sessions import index, labels, lineage
+from hermes_state.sessions import index, labels, lineage, usage
 from hermes_state.sessions.records import EXTRA_COLUMNS
 from hermes_state.sessions.rows import EXISTS, UPSERT_EXTRA, prompt_columns
 from hermes_state.sessions.trash import INSERT_TRASH, TITLE_TAKEN
@@ -182,7 +181,7 @@ class ImportedSession:
                 origin = object_in(message, ORIGIN_FIELD)
                 self._copy(position, row_id, RowOrigin.parse(origin) if origin else None)
         if USAGE_FIELD in message:
-            answer_usage.record(self._tx, row_id, parse_usage(message[USAGE_FIELD]))
+            usage.record(self._tx, row_id, parse_usage(message[USAGE_FIELD]))
         return row_id
 
     def _free_uid(self, key: bytes) -> bytes:

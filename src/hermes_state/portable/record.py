@@ -18,7 +18,6 @@ from hermes_state.engine.database import DriverError, InvalidTextError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.engine.values import amount_of, text_of
-from hermes_state.messages import answer_usage
 from hermes_state.messages.copies import NO_ORIGIN
 from hermes_state.messages.rows import select_list, shared_content
 from hermes_state.portable.export_schema import (
@@ -33,7 +32,7 @@ from hermes_state.portable.export_schema import (
     to_json,
     without_defaults,
 )
-from hermes_state.sessions import index, lineage
+from hermes_state.sessions import index, lineage, usage
 from hermes_state.sessions.rows import EXISTS, SELECT_PROMPT
 from hermes_state.sessions.trash import rows_with_delegates
 
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
     from hermes_state.engine.database import Row
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
-    from hermes_state.messages.answer_usage import AnswerUsage
     from hermes_state.portable.export_schema import ColumnRow
+    from hermes_state.sessions.usage import AnswerUsage
 
 
 FEW_SESSIONS: Final = 50
@@ -205,7 +204,7 @@ class SessionRecord:
         self._answers: dict[int, AnswerUsage] = {}
         if self._has_own:
             self._copies = dict(reader.rows(COPIES, (session_id,)))
-            self._answers = answer_usage.of_session(reader, session_id, with_copies=False)
+            self._answers = usage.of_session(reader, session_id, with_copies=False)
         self.messages = len(self._row_ids)
 
     def chunks(self) -> Iterator[str]:

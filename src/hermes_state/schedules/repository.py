@@ -29,7 +29,7 @@ from hermes_state.sessions import rows as sessions
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from hermes_state.delivery.stored_json import MessagePayload
+    from hermes_state.delivery.rows import MessagePayload
     from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.engine.values import SqlValue
     from hermes_state.schedules.rows import NewJob, OccurrenceState, RunUsage

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from hermes_state.delivery.stored_json import read_object
+from hermes_state.delivery.rows import read_object
 
 if TYPE_CHECKING:
-    from hermes_state.delivery.stored_json import JobTarget, StoredSource
+    from hermes_state.delivery.rows import JobTarget, StoredSource
     from hermes_state.engine.values import SqlValue
 
 CRON: Final = "cron"  # the platform of inbox rows and the source of conversations

@@ -262,7 +262,7 @@ SORT_TABLES: Final = (
         for column in ("started_at", "messages", "tokens", "cost", "tool_errors")
     ),
 )
-# See `hermes_state.messages.answer_usage`.
+# See `hermes_state.sessions.usage`.
 ANSWER_USAGE_TABLE: Final = """
     CREATE TABLE IF NOT EXISTS hermes_answer_usage (
         message_id BIGINT PRIMARY KEY,

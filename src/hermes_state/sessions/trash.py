@@ -15,10 +15,9 @@ from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.engine.threads import SLICE_SECONDS
 from hermes_state.ledger.repository import record_change, save_facts
-from hermes_state.messages import answer_usage
 from hermes_state.messages.rows import decode_json, encode_json
 from hermes_state.repository import Repository
-from hermes_state.sessions import index, lifecycle, lineage
+from hermes_state.sessions import index, lifecycle, lineage, usage
 from hermes_state.sessions import rows as sessions
 from hermes_state.sessions.records import TrashedSession
 from hermes_state.sessions.rows import set_fact
@@ -157,7 +156,7 @@ def purge_batch(tx: Tx, session_id: str) -> bool:
             break
         placeholders = ", ".join("?" * len(row_ids))
         tx.execute(f"DELETE FROM hermes_copy WHERE message_id IN ({placeholders})", row_ids)  # noqa: S608
-        answer_usage.delete(tx, row_ids)
+        usage.delete(tx, row_ids)
         tx.execute(f"DELETE FROM messages WHERE id IN ({placeholders})", row_ids)  # noqa: S608
         if time.monotonic() >= deadline:
             return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.context.prepared_messages import with_result_images
+from hermes_agent.context.window import with_result_images
 from hermes_agent.providers.anthropic import as_blocks
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.tools.prompter import NonInteractivePrompter

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Memory
     from hermes_core.json_values import JsonObject
-    from hermes_state.delivery.stored_json import StoredFailure, StoredUsage
+    from hermes_state.delivery.rows import StoredFailure, StoredUsage
 
 MAX_ANSWERS: Final = 500
 INDEX_KEY: Final = "answers"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_state.delivery.stored_json import StoredFailure
+    from hermes_state.delivery.rows import StoredFailure
 
 
 class RequestError(Exception):

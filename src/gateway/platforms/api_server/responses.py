@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 
 from gateway.platforms.api_server.exchanges import Answer
 from gateway.platforms.api_server.failures import failure_error
-from hermes_agent.answer_problems import AnswerProblem
+from hermes_agent.events import AnswerProblem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gateway.platforms.api_server.exchanges import Exchange
     from gateway.platforms.api_server.failures import ApiError
     from hermes_core.json_values import JsonData
-    from hermes_state.delivery.stored_json import StoredFailure, StoredUsage
+    from hermes_state.delivery.rows import StoredFailure, StoredUsage
 
 DONE_EVENT: Final = "data: [DONE]\n\n"
 KEEP_ALIVE_COMMENT: Final = ": keep-alive\n\n"

@@ -31,8 +31,7 @@ from aiogram.types import (
     ReplyParameters,
 )
 
-from gateway.outbound.chunks import split_text, utf16_length
-from gateway.platforms.base import ErrorKind, SendResult
+from gateway.platforms.base import ErrorKind, SendResult, split_text, utf16_length
 from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.markdown import parse_tree, split_lines
 from gateway.platforms.telegram.results import failure

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent import events
-from hermes_agent.answer_problems import AnswerProblem
+from hermes_agent.events import AnswerProblem
 from hermes_cli.commands.chat.terminal_prompter import DIFF_STYLES
 from hermes_conversation import agent_factory
 from hermes_conversation.tool_results import report_of

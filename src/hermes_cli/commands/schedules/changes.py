@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.delivery.stored_json import JobTarget
+    from hermes_state.delivery.rows import JobTarget
     from hermes_state.schedules.rows import ScheduledJob
 
 NO_GATEWAY: Final = "The gateway, which runs jobs, is not running. Start it: hermes gateway start"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.delivery.stored_json import JobTarget
+    from hermes_state.delivery.rows import JobTarget
 
 ORIGIN: Final = "hermes-agent:{id}"
 FILE: Final = "cron/jobs.json"

@@ -7,7 +7,7 @@ from collections import deque
 from itertools import chain
 from typing import TYPE_CHECKING, TypedDict
 
-from hermes_agent.answer_problems import END_MARKS
+from hermes_agent.events import END_MARKS
 from hermes_cli import history
 from hermes_core import human_format
 from hermes_core.errors import SessionNotFoundError
