@@ -128,7 +128,11 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        return process.wait()
+        while True:  # also for adopted processes: one that nobody waits for stays in /proc
+            ended, status = os.waitpid(-1, 0)
+            if ended == process.pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return process.returncode
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -102,6 +102,7 @@ def test_a_bar_links_to_its_sessions(demo_page: Page) -> None:
     demo_page.goto("/analytics?range=365")
     chart = card(demo_page, "Conversation length")
     chart.get_by_text("View as table").click()
+    expect(chart.locator("tbody tr").first).to_be_visible()
     counts = [int(item) for item in chart.locator("tbody td:nth-child(2)").all_inner_texts()]
     largest = counts.index(max(counts))
     position = chart.get_by_role("img", name="Conversation length")

@@ -41,7 +41,7 @@ def reduce_requirements(tree: Path) -> Path:
     """Leave one package in the lock file; the long campaigns install all of them."""
     if not IS_FULL:
         lock = tree / "requirements" / "runtime.lock"
-        (block,) = re.findall(r"^wcwidth==(?:.*\\\n)+.*--hash.*\n", lock.read_text(), re.MULTILINE)
+        (block,) = re.findall(r"^cronsim==(?:.*\\\n)+.*--hash.*\n", lock.read_text(), re.MULTILINE)
         lock.write_text(block)
     return tree
 

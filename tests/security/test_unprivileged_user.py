@@ -56,7 +56,6 @@ print(json.dumps({"results": results, "files": sorted(os.listdir(root))}))
 SHARED_LOOPBACK = """
 import sys
 from pathlib import Path
-from support.waiting import PATIENCE_SECONDS
 from hermes_agent.sandbox import host_proxy, namespaces, policy, runner
 
 root = Path(sys.argv[1])
