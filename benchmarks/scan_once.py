@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.evaluation.standings import compute_values
 from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history

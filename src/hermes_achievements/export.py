@@ -13,8 +13,7 @@ import orjson
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.evaluation.views import count_by_tier
 from hermes_achievements.pictures import badges, svg
-from hermes_achievements.pictures.badges import unlock_date
-from hermes_achievements.pictures.card import card
+from hermes_achievements.pictures.badges import card, unlock_date
 from hermes_achievements.recap.periods import short_date
 from hermes_achievements.recap.sentences import format_count
 from hermes_core.errors import UsageError

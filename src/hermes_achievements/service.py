@@ -13,13 +13,17 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from hermes_achievements.catalogue.user_catalogue import UserCatalogue
-from hermes_achievements.evaluation import announcements
+from hermes_achievements.catalogue import UserCatalogue
+from hermes_achievements.evaluation import records
 from hermes_achievements.evaluation.dates import Threshold
 from hermes_achievements.evaluation.record_storage import FolderStorage
 from hermes_achievements.evaluation.records import UnlockRecords, is_dated
-from hermes_achievements.evaluation.standings import count_states, evaluate, reached_tiers
-from hermes_achievements.evaluation.values import FALLING_VALUES
+from hermes_achievements.evaluation.standings import (
+    FALLING_VALUES,
+    count_states,
+    evaluate,
+    reached_tiers,
+)
 from hermes_achievements.scan.status import ScanProcess, ScanStatus
 from hermes_achievements.scan.survey import (
     ScanFollower,
@@ -36,9 +40,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_achievements.catalogue import Achievement, Catalogue
-    from hermes_achievements.evaluation.announcements import ClaimedAnnouncement
     from hermes_achievements.evaluation.dates import UnlockMoment
     from hermes_achievements.evaluation.record_storage import RecordStorage
+    from hermes_achievements.evaluation.records import ClaimedAnnouncement
     from hermes_achievements.evaluation.snapshot import (
         AchievementView,
         AnnouncedUnlock,
@@ -96,7 +100,7 @@ class UnlockRecorder:
         titles = scan.get("titles", {})
         now = self._clock.now()
         due = before.get("unannounced", {}).values()
-        if any(announcements.is_overdue(item, now) for item in due):
+        if any(records.is_overdue(item, now) for item in due):
             for announcement in self._records.take_over_announcements(now):
                 self._announce_unlocks(catalogue, announcement, titles)
         tiers = self._collect_tiers(catalogue, values, scan["moments"], before["unlocks"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from acceptance.campaign import Worker, size, wait_until
-from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.evaluation.standings import compute_values
 from hermes_achievements.scan.scanner import Scanner
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from acceptance.campaign import Worker, wait_until
-from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.evaluation.standings import compute_values
 from hermes_achievements.scan.scanner import Scanner
 from hermes_core.clock import SystemClock
 from hermes_core.paths import state_db_path

@@ -216,7 +216,7 @@ def test_an_icon_is_well_formed_and_has_only_shapes(name):
 
 
 def test_the_icon_licence_is_included():
-    text = (catalogue.entries.CATALOGUE_FOLDER / "LUCIDE-LICENSE.txt").read_text(encoding="utf-8")
+    text = (catalogue.CATALOGUE_FOLDER / "LUCIDE-LICENSE.txt").read_text(encoding="utf-8")
     assert "ISC License" in text
     assert "Lucide" in text
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from acceptance.campaign import size
 from achievements.history_builder import DAY, HOUR, HistoryBuilder
-from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.evaluation.standings import compute_values
 from hermes_achievements.scan import scanner as scanner_module
 from hermes_achievements.scan.scanner import ScanMode, Scanner, ScanOutcome, ScanProgress
 from hermes_achievements.scan.workers import run_jobs_inline

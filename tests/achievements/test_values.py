@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_achievements.evaluation import values
+from hermes_achievements.evaluation import standings
 from hermes_achievements.metrics.tally import Contribution, Tally
 
 Days = dict[str, dict[str, int]]
@@ -39,11 +39,11 @@ def last(series: list[tuple[str, int]]) -> int:
     ],
 )
 def test_a_streak_allows_one_missed_day_per_week(active: list[int], longest: int) -> None:
-    assert last(values.longest_streak(days(*active))) == longest
+    assert last(standings.longest_streak(days(*active))) == longest
 
 
 def test_a_streak_is_dated_at_each_length() -> None:
-    assert values.longest_streak(days(0, 1, 2, 10)) == [
+    assert standings.longest_streak(days(0, 1, 2, 10)) == [
         ("2026-01-05", 1),
         ("2026-01-06", 2),
         ("2026-01-07", 3),
@@ -51,15 +51,15 @@ def test_a_streak_is_dated_at_each_length() -> None:
 
 
 def test_weeks_and_months() -> None:
-    assert last(values.longest_week_streak(days(0, 8, 20, 35))) == 3
-    assert last(values.perfect_weeks(days(*range(7), *range(8, 21)))) == 2
-    assert last(values.active_months(days(0, 1, 40, 100))) == 3
-    assert last(values.longest_month_streak(days(0, 30, 60, 130))) == 3
+    assert last(standings.longest_week_streak(days(0, 8, 20, 35))) == 3
+    assert last(standings.perfect_weeks(days(*range(7), *range(8, 21)))) == 2
+    assert last(standings.active_months(days(0, 1, 40, 100))) == 3
+    assert last(standings.longest_month_streak(days(0, 30, 60, 130))) == 3
 
 
 def test_days_together_and_apart() -> None:
-    assert last(values.days_together(days(0, 5, 100))) == 100
-    assert last(values.longest_absence(days(0, 5, 100, 103))) == 94
+    assert last(standings.days_together(days(0, 5, 100))) == 100
+    assert last(standings.longest_absence(days(0, 5, 100, 103))) == 94
 
 
 def month(number: int, **counts: int) -> Days:
@@ -75,8 +75,8 @@ def test_a_month_with_a_smaller_share_of_failures_is_an_improvement() -> None:
         **month(5, successful_calls=99, failed_calls=9),
         **month(6, successful_calls=100, failed_calls=0),  # not over yet
     }
-    assert values.improved_months(history) == [("2026-02-15", 1), ("2026-04-15", 2)]
-    assert last(values.longest_improvement(history)) == 2
+    assert standings.improved_months(history) == [("2026-02-15", 1), ("2026-04-15", 2)]
+    assert last(standings.longest_improvement(history)) == 2
 
 
 def test_spotless_days() -> None:
@@ -86,7 +86,7 @@ def test_spotless_days() -> None:
         "2026-01-03": {"successful_calls": 99, "failed_calls": 1},
         "2026-01-04": {"successful_calls": 99},  # not over yet
     }
-    assert values.spotless_days(history) == [("2026-01-01", 1)]
+    assert standings.spotless_days(history) == [("2026-01-01", 1)]
 
 
 def test_tidy_clean_and_tested_months() -> None:
@@ -96,9 +96,9 @@ def test_tidy_clean_and_tested_months() -> None:
         **month(3, conversations=9, titled=9, clean_ends=9, commits=9, passed_tests=9),
         **month(4),
     }
-    assert values.tidy_months(history) == [("2026-01-15", 1)]
-    assert values.clean_months(history) == [("2026-01-15", 1)]
-    assert values.tested_months(history) == [("2026-01-15", 1)]
+    assert standings.tidy_months(history) == [("2026-01-15", 1)]
+    assert standings.clean_months(history) == [("2026-01-15", 1)]
+    assert standings.tested_months(history) == [("2026-01-15", 1)]
 
 
 def contribution(day: str, **counts: int) -> Contribution:
@@ -109,10 +109,10 @@ def test_a_tally_is_the_same_in_any_order() -> None:
     parts = [(f"s{n}", contribution(f"2026-01-{n:02}", tool_calls=n)) for n in range(1, 9)]
     forwards, backwards = Tally.of(parts), Tally.of(parts[::-1])
     assert forwards.pack() != b""
-    assert values.compute_values(forwards) == values.compute_values(backwards)
+    assert standings.compute_values(forwards) == standings.compute_values(backwards)
     split = Tally.of(parts[:3])
     split.merge(Tally.of(parts[3:]))
-    assert values.compute_values(split) == values.compute_values(forwards)
+    assert standings.compute_values(split) == standings.compute_values(forwards)
 
 
 def test_removing_the_best_session_requires_a_recount() -> None:
@@ -124,13 +124,13 @@ def test_removing_the_best_session_requires_a_recount() -> None:
     assert not tally.replace(
         "b", contribution("2026-01-01", tool_calls=9), contribution("2026-01-01", tool_calls=2)
     )
-    assert values.compute_values(tally)["total_tool_calls"] == 8
+    assert standings.compute_values(tally)["total_tool_calls"] == 8
 
 
 COUNTED_DAYS = st.dictionaries(
     st.integers(0, 100).map(lambda n: (date(2026, 1, 5) + timedelta(days=n)).isoformat()),
     st.fixed_dictionaries(
-        {name: st.integers(0, 60) for name in ("messages_sent", *values.MONTHLY_METRICS)}
+        {name: st.integers(0, 60) for name in ("messages_sent", *standings.MONTHLY_METRICS)}
     ),
     max_size=25,
 )
@@ -142,12 +142,12 @@ def test_values_that_are_shown_during_a_scan_never_fall(fewer: Days, more: Days)
     everything = {
         day: {
             name: fewer.get(day, {}).get(name, 0) + more.get(day, {}).get(name, 0)
-            for name in ("messages_sent", *values.MONTHLY_METRICS)
+            for name in ("messages_sent", *standings.MONTHLY_METRICS)
         }
         for day in {*fewer, *more}
     }
-    for name in values.DERIVED_SERIES.keys() - values.FALLING_VALUES:
-        series = values.DERIVED_SERIES[name]
+    for name in standings.DERIVED_SERIES.keys() - standings.FALLING_VALUES:
+        series = standings.DERIVED_SERIES[name]
         assert last(series(fewer)) <= last(series(everything)), name
 
 
@@ -156,5 +156,5 @@ def test_a_badge_of_a_partial_scan_is_not_taken_back() -> None:
     month = {"conversations": 10, "titled": 10, "messages_sent": 1}
     half = {"2026-01-05": month, "2026-02-01": {"messages_sent": 1}}
     whole = {**half, "2026-01-06": {"conversations": 10, "titled": 0, "messages_sent": 1}}
-    assert (last(values.tidy_months(half)), last(values.tidy_months(whole))) == (1, 0)
-    assert "tidy_months" in values.FALLING_VALUES
+    assert (last(standings.tidy_months(half)), last(standings.tidy_months(whole))) == (1, 0)
+    assert "tidy_months" in standings.FALLING_VALUES

@@ -10,7 +10,7 @@ import pytest
 
 from achievements.history_builder import DAY, HistoryBuilder
 from hermes_achievements.catalogue import load
-from hermes_achievements.evaluation.values import MESSAGES_SENT
+from hermes_achievements.evaluation.standings import MESSAGES_SENT
 from hermes_cli.commands.achievements.overview import streak_on
 from hermes_core.terminal_text import width
 from hermes_state.ledger.file import LedgerFile

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_achievements.catalogue import ACHIEVEMENT_KINDS, DERIVED_VALUES
-from hermes_achievements.catalogue.entries import ACHIEVEMENT_FIELDS
+from hermes_achievements.catalogue import ACHIEVEMENT_FIELDS, ACHIEVEMENT_KINDS, DERIVED_VALUES
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.evaluation.standings import compute_values
 from hermes_achievements.scan.scanner import Scanner
 from hermes_core.history_rows import AGENT_SOURCES
 from hermes_import.importer import AgentImport

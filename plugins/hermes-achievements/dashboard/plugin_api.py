@@ -19,11 +19,15 @@ from fastapi.routing import APIRoute
 from hermes_achievements import export
 from hermes_achievements.catalogue import icons, load_outline
 from hermes_achievements.evaluation import views
-from hermes_achievements.evaluation.source_filter import earned_in, steps_in
-from hermes_achievements.evaluation.views import SessionTitles, steps_with_titles, with_titles
+from hermes_achievements.evaluation.views import (
+    SessionTitles,
+    earned_in,
+    steps_in,
+    steps_with_titles,
+    with_titles,
+)
 from hermes_achievements.pictures import svg
-from hermes_achievements.pictures.recap_card import recap_card
-from hermes_achievements.pictures.slide_card import slide_card
+from hermes_achievements.pictures.recap_card import recap_card, slide_card
 from hermes_achievements.recap import period_report
 from hermes_achievements.recap.slides import find_slide
 from hermes_achievements.scan.plain_history import MemoryLedger, PlainHistory, scan_plain

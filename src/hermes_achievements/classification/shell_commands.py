@@ -52,6 +52,16 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _table(text: str) -> dict[str, frozenset[str]]:
+    """Names with their words: `apk: add; go: get install`."""
+    rows = (row.partition(":") for row in text.split(";"))
+    return {name.strip(): _word_set(words) for name, _, words in rows}
+
+
+def _subcommands(text: str) -> frozenset[str]:
+    return frozenset(f"{name} {word}" for name, words in _table(text).items() for word in words)
+
+
 # Words that precede a program.
 WRAPPERS: Final = _word_set(
     "sudo doas env time nohup nice exec command builtin xargs then else do if while until "
@@ -60,42 +70,17 @@ WRAPPERS: Final = _word_set(
 # Programs that run another program after one argument: `timeout 60 make`.
 ARGUMENT_WRAPPERS: Final = _word_set("timeout gtimeout")
 # Options that are followed by a value.
-OPTIONS_WITH_VALUE: Final = {
-    name: _word_set(options)
-    for name, options in {
-        "sudo": "-u -g -h -p -C",
-        "doas": "-u",
-        "nice": "-n",
-        "env": "-u -C",
-        "xargs": "-n -I -P -L -d",
-        "timeout": "-s -k",
-        "gtimeout": "-s -k",
-        "ionice": "-c -n -p",
-        "watch": "-n",
-        "exec": "-a",
-        "stdbuf": "-i -o -e",
-        "time": "-f -o",
-        "uv": "--with --python -p --extra --group --project --directory --env-file",
-        "python": "-X -W",
-    }.items()
-}
+OPTIONS_WITH_VALUE: Final = _table(
+    "sudo: -u -g -h -p -C; doas: -u; nice: -n; env: -u -C; xargs: -n -I -P -L -d; timeout: -s -k; "
+    "gtimeout: -s -k; ionice: -c -n -p; watch: -n; exec: -a; stdbuf: -i -o -e; time: -f -o; uv: "
+    "--with --python -p --extra --group --project --directory --env-file; python: -X -W"
+)
 NO_OPTIONS: Final[frozenset[str]] = frozenset()
 SUBCOMMAND_OPTIONS_WITH_VALUE: Final = _word_set("-C -c -f -n --prefix")
 # Programs that run another program, and the number of words before it.
-RUNNERS: Final = {
-    "npx": 0,
-    "bunx": 0,
-    "pnpx": 0,
-    "uvx": 0,
-    "uv": 1,
-    "poetry": 1,
-    "pdm": 1,
-    "pipenv": 1,
-    "rye": 1,
-    "hatch": 1,
-    "bundle": 1,
-    "pixi": 1,
-}
+RUNNERS: Final = dict.fromkeys(_word_set("npx bunx pnpx uvx"), 0) | dict.fromkeys(
+    _word_set("uv poetry pdm pipenv rye hatch bundle pixi"), 1
+)
 SCRIPT_RUNNERS: Final = _word_set("npm pnpm yarn bun")
 RUN_WORDS: Final = _word_set("run exec")
 LIST_ARGUMENTS: Final = _word_set("-l -n --list list show")
@@ -353,104 +338,34 @@ def _name(word: str) -> str:
 TEST_COMMANDS: Final = _word_set(
     "pytest py.test unittest tox nox vitest jest mocha ava playwright cypress rspec phpunit "
     "ctest karma behave cucumber bats go-test tape"
-) | frozenset(
-    f"{program} {word}"
-    for program, words in {
-        "npm": "test t",
-        "pnpm": "test",
-        "yarn": "test",
-        "bun": "test",
-        "deno": "test",
-        "cargo": "test nextest",
-        "go": "test",
-        "make": "test check tests",
-        "just": "test check",
-        "mvn": "test verify",
-        "gradle": "test check",
-        "gradlew": "test check",
-        "dotnet": "test",
-        "swift": "test",
-        "flutter": "test",
-        "rails": "test",
-        "mix": "test",
-        "zig": "test",
-        "stack": "test",
-        "cabal": "test",
-        "node": "--test",
-        "npm run": "test unit e2e",
-        "pnpm run": "test unit e2e",
-        "yarn run": "test unit e2e",
-        "bun run": "test unit e2e",
-    }.items()
-    for word in words.split()
+) | _subcommands(
+    "npm: test t; pnpm: test; yarn: test; bun: test; deno: test; cargo: test nextest; go: test; "
+    "make: test check tests; just: test check; mvn: test verify; gradle: test check; gradlew: "
+    "test check; dotnet: test; swift: test; flutter: test; rails: test; mix: test; zig: test; "
+    "stack: test; cabal: test; node: --test; npm run: test unit e2e; pnpm run: test unit e2e; "
+    "yarn run: test unit e2e; bun run: test unit e2e"
 )
-INSTALL_COMMANDS: Final = frozenset(
-    f"{program} {word}"
-    for program, words in {
-        "pip": "install",
-        "pip3": "install",
-        "uv": "add sync",
-        "uv pip": "install sync",
-        "poetry": "add install",
-        "npm": "install i add ci",
-        "pnpm": "install i add",
-        "yarn": "add install",
-        "bun": "add install",
-        "cargo": "add install",
-        "go": "get install",
-        "apt": "install",
-        "apt-get": "install",
-        "dnf": "install",
-        "yum": "install",
-        "brew": "install",
-        "pacman": "-s",
-        "apk": "add",
-        "gem": "install",
-        "composer": "require install",
-        "conda": "install",
-        "mamba": "install",
-        "dotnet": "add",
-    }.items()
-    for word in words.split()
+INSTALL_COMMANDS: Final = _subcommands(
+    "pip: install; pip3: install; uv: add sync; uv pip: install sync; poetry: add install; npm: "
+    "install i add ci; pnpm: install i add; yarn: add install; bun: add install; cargo: add "
+    "install; go: get install; apt: install; apt-get: install; dnf: install; yum: install; brew: "
+    "install; pacman: -s; apk: add; gem: install; composer: require install; conda: install; "
+    "mamba: install; dotnet: add"
 )
 BUILD_COMMANDS: Final = _word_set(
     "make cmake ninja tsc vite webpack esbuild gcc g++ clang javac rustc meson bazel"
-) | frozenset(
-    f"{program} {word}"
-    for program, words in {
-        "npm run": "build",
-        "pnpm run": "build",
-        "yarn run": "build",
-        "yarn": "build",
-        "bun": "build",
-        "bun run": "build",
-        "cargo": "build",
-        "go": "build",
-        "make": "build all",
-        "just": "build",
-        "mvn": "package install compile",
-        "gradle": "build assemble",
-        "gradlew": "build assemble",
-        "docker": "build",
-        "dotnet": "build publish",
-        "swift": "build",
-        "flutter": "build",
-        "zig": "build",
-        "uv": "build",
-        "poetry": "build",
-    }.items()
-    for word in words.split()
+) | _subcommands(
+    "npm run: build; pnpm run: build; yarn run: build; yarn: build; bun: build; bun run: build; "
+    "cargo: build; go: build; make: build all; just: build; mvn: package install compile; gradle: "
+    "build assemble; gradlew: build assemble; docker: build; dotnet: build publish; swift: build; "
+    "flutter: build; zig: build; uv: build; poetry: build"
 )
-CHECK_COMMANDS: Final = (
-    _word_set(
-        "ruff mypy pyright flake8 pylint black isort eslint prettier biome clippy shellcheck "
-        "golangci-lint rubocop stylelint hadolint pre-commit tflint yamllint clang-tidy gofmt"
-    )
-    | {"cargo clippy", "cargo fmt", "go vet", "make lint", "npm run lint", "pnpm run lint"}
-    | {
-        "yarn lint",
-        "yarn run lint",
-    }
+CHECK_COMMANDS: Final = _word_set(
+    "ruff mypy pyright flake8 pylint black isort eslint prettier biome clippy shellcheck "
+    "golangci-lint rubocop stylelint hadolint pre-commit tflint yamllint clang-tidy gofmt"
+) | _subcommands(
+    "cargo: clippy fmt; go: vet; make: lint; npm run: lint; pnpm run: lint; yarn: lint; "
+    "yarn run: lint"
 )
 CONTAINER_PROGRAMS: Final = frozenset({"docker", "podman", "docker-compose"})
 DEPLOY_PROGRAMS: Final = _word_set(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.evaluation.values import (
+from hermes_achievements.evaluation.standings import (
     AGENTS_IN_PROJECT,
     DERIVED_SERIES,
     MESSAGES_SENT,

@@ -1,18 +1,19 @@
-"""Stored unlocks with their dates, and the latest snapshot.
+"""Stored unlocks with their dates, announcements that are due, and the latest snapshot.
 
 Unlocks are never removed. The records contain no session titles: titles are looked up for
 display, so that purged sessions leave no text behind. Files of the original program are read
-once; its badges are different and stored separately under `inherited`.
+once; its badges are different and stored separately under `inherited`. Announcements are recorded
+with the unlocks and removed when they were made: a process that dies in between leaves its
+announcement to the next scan, on any machine.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+import uuid
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard, cast
 
-from hermes_achievements.evaluation import announcements
-from hermes_achievements.evaluation.announcements import ClaimedAnnouncement
 from hermes_achievements.evaluation.record_storage import SNAPSHOT_FILE, STATE_FILE
 from hermes_core.errors import HermesError
 from hermes_core.json_values import object_in
@@ -21,10 +22,86 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hermes_achievements.evaluation.record_storage import RecordStorage
-    from hermes_achievements.evaluation.snapshot import Snapshot, TierEvidence, Unlock, UnlockState
+    from hermes_achievements.evaluation.snapshot import (
+        DueAnnouncement,
+        Snapshot,
+        TierEvidence,
+        Unlock,
+        UnlockState,
+    )
     from hermes_core.json_values import JsonObject
 
     Tiers = dict[str, TierEvidence]
+
+TAKE_OVER_SECONDS: Final = 120.0  # hooks of plugins take less
+
+
+class ClaimedAnnouncement(NamedTuple):
+    """An announcement that this process makes."""
+
+    id: str
+    tiers: dict[str, Tiers]
+    is_first: bool
+
+
+def valid_announcements(stored: object) -> dict[str, DueAnnouncement]:
+    """The valid ones of the stored announcements."""
+    items = stored.items() if isinstance(stored, dict) else ()
+    return {str(name): item for name, item in items if _is_valid(item)}
+
+
+def _is_valid(item: Any) -> TypeGuard[DueAnnouncement]:
+    match item:
+        case {"since": int() | float(), "tiers": dict() as tiers}:
+            return all(isinstance(names, list) for names in tiers.values())
+    return False
+
+
+def announce_later(state: UnlockState, new: dict[str, Tiers], now: float, *, is_first: bool) -> str:
+    """Record that *new* has to be announced; returns the ID of the announcement."""
+    name = uuid.uuid4().hex
+    due: DueAnnouncement = {
+        "since": now,
+        "tiers": {achievement: list(tiers) for achievement, tiers in new.items()},
+        "is_first": is_first,
+    }
+    state["unannounced"] = {**state.get("unannounced", {}), name: due}
+    return name
+
+
+def remove_announcement(state: UnlockState, name: str) -> None:
+    """Record that an announcement was made."""
+    left = {key: item for key, item in state.get("unannounced", {}).items() if key != name}
+    if left:
+        state["unannounced"] = left
+    else:
+        state.pop("unannounced", None)
+
+
+def is_overdue(item: DueAnnouncement, now: float) -> bool:
+    """Whether the process that recorded an announcement does not make it any longer."""
+    return not 0 <= now - item["since"] < TAKE_OVER_SECONDS
+
+
+def take_over(state: UnlockState, now: float) -> list[ClaimedAnnouncement]:
+    """Let this process make the announcements that are overdue."""
+    result = []
+    for name, item in state.get("unannounced", {}).items():
+        if is_overdue(item, now):
+            item["since"] = now
+            tiers = {
+                achievement: _evidence(state, achievement, names)
+                for achievement, names in item["tiers"].items()
+            }
+            result.append(ClaimedAnnouncement(name, tiers, bool(item.get("is_first"))))
+    return result
+
+
+def _evidence(state: UnlockState, achievement: str, names: list[str]) -> Tiers:
+    unlock = state["unlocks"].get(achievement)
+    recorded = unlock["tiers"] if unlock is not None else {}
+    return {name: recorded[name] for name in names if name in recorded}
+
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +128,7 @@ def validate_state(state: JsonObject) -> UnlockState:
             valid[name] = cast("Unlock", {**unlock, "tiers": tiers, "unlocked_at": first})
     parts = {"unlocks": valid, "inherited": without_titles(inherited)}
     result = cast("UnlockState", {**state, **parts})
-    due = announcements.valid_announcements(result.pop("unannounced", None))
+    due = valid_announcements(result.pop("unannounced", None))
     if due:
         result["unannounced"] = due
     return result
@@ -161,7 +238,7 @@ class UnlockRecords:
             state = merge_tiers(before, tiers)
             announcement = None
             if new:
-                name = announcements.add(state, new, now, is_first=is_first)
+                name = announce_later(state, new, now, is_first=is_first)
                 announcement = ClaimedAnnouncement(name, new, is_first)
             results.append(RecordedTiers(state, announcement))
             return _storable(state)
@@ -186,16 +263,16 @@ class UnlockRecords:
 
     def settle_announcement(self, name: str) -> None:
         """Record that an announcement was made."""
-        self._change(lambda state: announcements.remove(state, name))
+        self._change(lambda state: remove_announcement(state, name))
 
     def take_over_announcements(self, now: float) -> list[ClaimedAnnouncement]:
         """The announcements of processes that died; this process makes them."""
         claimed: list[ClaimedAnnouncement] = []
 
-        def take_over(state: UnlockState) -> None:
-            claimed[:] = announcements.take_over(state, now)
+        def claim(state: UnlockState) -> None:
+            claimed[:] = take_over(state, now)
 
-        return claimed if self._change(take_over) else []
+        return claimed if self._change(claim) else []
 
     def zone(self) -> str:
         """The recorded time zone of days, or ''."""

@@ -1,14 +1,14 @@
 """All metrics: functions that return the counted events of a session.
 
 COUNTS are summed, PEAKS take the maximum, VARIETY collects different values. The first line
-of a function's docstring is the documentation of the metric.
+of a function's docstring is the documentation of the metric; `CALL_METRICS` are one line each.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.metrics import conversation, cost, peaks, results, shell, tool_use, variety
+from hermes_achievements.metrics import conversation, peaks, results, tool_use, variety
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +31,9 @@ def _functions(*modules: ModuleType) -> dict[str, Callable[[SessionView], Events
     }
 
 
-COUNTS: Final[dict[str, Callable[[SessionView], Events]]] = _functions(
-    conversation, tool_use, shell, results, cost
-)
+COUNTS: Final[dict[str, Callable[[SessionView], Events]]] = {
+    **_functions(conversation, tool_use, results),
+    **tool_use.CALL_METRICS,
+}
 PEAKS: Final[dict[str, Callable[[SessionView], Events]]] = _functions(peaks)
 VARIETY: Final[dict[str, Callable[[SessionView], DatedValues]]] = _functions(variety)  # type: ignore[assignment]

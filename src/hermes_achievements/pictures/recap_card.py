@@ -1,11 +1,10 @@
-"""A recap as a picture for sharing; it contains no session titles."""
+"""A recap and its slides as pictures for sharing; they contain no session titles."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.pictures import heat_map, svg
-from hermes_achievements.pictures.medal import definitions, medal
+from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.svg import (
     BACKGROUND_COLOUR,
     EDGE_COLOUR,
@@ -14,9 +13,12 @@ from hermes_achievements.pictures.svg import (
     SOFT_COLOUR,
     TEXT_COLOUR,
     box,
+    definitions,
     document,
+    medal,
     text,
 )
+from hermes_achievements.recap import periods
 from hermes_achievements.recap.periods import WEEKDAY_NAMES
 from hermes_achievements.recap.sentences import figures, format_count, highlights, plural, summary
 
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_achievements.pictures.heat_map import Cell
+    from hermes_achievements.recap.periods import Cell
     from hermes_achievements.recap.recap import Recap, RecapCount, RecapTier
+    from hermes_achievements.recap.slides import Slide
+
 
 CARD_WIDTH: Final = 1200
 CARD_MARGIN: Final = 48
@@ -106,8 +110,8 @@ class _Canvas:
 
     def rhythm(self, recap: Recap) -> None:
         """The days, with the hours beside or below."""
-        cells = heat_map.cells(recap.days)
-        if heat_map.is_strip(recap.days):
+        cells = periods.cells(recap.days)
+        if periods.is_strip(recap.days):
             self._strip(cells)
             self._hours(recap, CARD_MARGIN, CONTENT_WIDTH, 230)
             self.y += 230 + PANEL_GAP
@@ -125,7 +129,7 @@ class _Canvas:
         height = 58 + 24 + 7 * step + 20
         top = self.panel(CARD_MARGIN, CONTENT_WIDTH, height, "Messages by day") + 24
         left = CARD_MARGIN + 22
-        for week, name in heat_map.month_labels(cells):
+        for week, name in periods.month_labels(cells):
             self.shapes.append(text(left + week * step, top - 10, name, 15, FAINT_COLOUR))
         self.shapes += [
             box(
@@ -244,3 +248,94 @@ class _Canvas:
             for number, line in enumerate(lines)
         ]
         self.y += height + PANEL_GAP
+
+
+SLIDE_WIDTH: Final = 1080
+SLIDE_HEIGHT: Final = 1350
+SLIDE_MARGIN: Final = 90
+SLIDE_CONTENT_WIDTH: Final = SLIDE_WIDTH - 2 * SLIDE_MARGIN
+SLIDE_FIGURE_SIZES: Final = (150, 112, 84)  # the largest that fits one line
+SLIDE_BAR_STEP: Final = 84
+
+
+def slide_card(slide: Slide, name: str) -> str:
+    """*slide* of the recap of the period called *name*."""
+    shapes = [
+        box(0, 0, SLIDE_WIDTH, SLIDE_HEIGHT, BACKGROUND_COLOUR),
+        box(
+            SLIDE_MARGIN / 2,
+            SLIDE_MARGIN / 2,
+            SLIDE_WIDTH - SLIDE_MARGIN,
+            SLIDE_HEIGHT - SLIDE_MARGIN,
+            PANEL_COLOUR,
+            radius=48,
+        ),
+        box(SLIDE_MARGIN, 190, 96, 10, ACCENT_COLOUR, radius=5),
+        text(
+            SLIDE_MARGIN,
+            164,
+            svg.truncate_text(slide.heading, 44, SLIDE_CONTENT_WIDTH),
+            44,
+            SOFT_COLOUR,
+        ),
+    ]
+    shapes += _slide_figure(slide.figure)
+    y = 620.0
+    for line in slide.lines:
+        for part in svg.wrap_text(line, 42, SLIDE_CONTENT_WIDTH, 2):
+            shapes.append(text(SLIDE_MARGIN, y, part, 42, TEXT_COLOUR))
+            y += 60
+        y += 12
+    shapes += _slide_bars(slide, y)
+    shapes += [
+        text(SLIDE_MARGIN, SLIDE_HEIGHT - 96, svg.truncate_text(name, 32, 600), 32, SOFT_COLOUR),
+        text(
+            SLIDE_WIDTH - SLIDE_MARGIN,
+            SLIDE_HEIGHT - 96,
+            "Hermes",
+            32,
+            TEXT_COLOUR,
+            weight=700,
+            anchor="end",
+        ),
+    ]
+    return document(SLIDE_WIDTH, SLIDE_HEIGHT, f"{slide.heading}: {slide.figure}", shapes)
+
+
+def _slide_figure(figure: str) -> list[str]:
+    for size in SLIDE_FIGURE_SIZES:
+        if svg.text_width(figure, size, is_bold=True) <= SLIDE_CONTENT_WIDTH:
+            return [text(SLIDE_MARGIN - 4, 440, figure, size, ACCENT_COLOUR, weight=700)]
+    lines = svg.wrap_text(figure, SLIDE_FIGURE_SIZES[-1], SLIDE_CONTENT_WIDTH, 2, is_bold=True)
+    return [
+        text(
+            SLIDE_MARGIN - 4,
+            380 + 100 * number,
+            line,
+            SLIDE_FIGURE_SIZES[-1],
+            ACCENT_COLOUR,
+            weight=700,
+        )
+        for number, line in enumerate(lines)
+    ]
+
+
+def _slide_bars(slide: Slide, top: float) -> list[str]:
+    shapes: list[str] = []
+    for number, bar in enumerate(slide.bars):
+        y = top + number * SLIDE_BAR_STEP
+        free = SLIDE_CONTENT_WIDTH - svg.text_width(bar.value, 34) - 24
+        shapes += [
+            text(SLIDE_MARGIN, y, svg.truncate_text(bar.name, 34, free), 34, TEXT_COLOUR),
+            text(SLIDE_WIDTH - SLIDE_MARGIN, y, bar.value, 34, SOFT_COLOUR, anchor="end"),
+            box(SLIDE_MARGIN, y + 16, SLIDE_CONTENT_WIDTH, 10, EDGE_COLOUR, radius=5),
+            box(
+                SLIDE_MARGIN,
+                y + 16,
+                max(10, SLIDE_CONTENT_WIDTH * bar.share),
+                10,
+                ACCENT_COLOUR,
+                radius=5,
+            ),
+        ]
+    return shapes

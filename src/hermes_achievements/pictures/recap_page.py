@@ -10,8 +10,8 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.pictures import heat_map
 from hermes_achievements.pictures.svg import FALLBACK_ICON, drawings, escape_markup
+from hermes_achievements.recap import periods
 from hermes_achievements.recap.periods import WEEKDAY_NAMES, long_date, short_date
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_achievements.catalogue import Catalogue, Tier
-    from hermes_achievements.pictures.heat_map import Cell
+    from hermes_achievements.recap.periods import Cell
     from hermes_achievements.recap.recap import Recap, RecapCount, RecapTier
 
 BASE_STYLE: Final = """
@@ -115,8 +115,8 @@ def _figures(recap: Recap) -> str:
 
 def _rhythm(recap: Recap) -> str:
     """The days, with hours and weekdays below a strip or beside a calendar."""
-    cells = heat_map.cells(recap.days)
-    is_strip = heat_map.is_strip(recap.days)
+    cells = periods.cells(recap.days)
+    is_strip = periods.is_strip(recap.days)
     shapes = _strip(cells) if is_strip else _month(cells)
     days = f'<section><h2>Messages by day</h2><div class="scroll">{shapes}</div></section>'
     hours = [(f"{hour}", count) for hour, count in enumerate(recap.hours)]
@@ -142,7 +142,7 @@ def _strip(cells: list[Cell]) -> str:
     weeks = max(cell.week for cell in cells) + 1
     labels = "".join(
         f'<text x="{30 + week * 15}" y="11">{name}</text>'
-        for week, name in heat_map.month_labels(cells)
+        for week, name in periods.month_labels(cells)
     )
     beside = "".join(
         f'<text x="0" y="{29 + number * 15}">{WEEKDAY_NAMES[number][:3]}</text>'

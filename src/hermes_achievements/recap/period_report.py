@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.evaluation.values import MESSAGES_SENT
+from hermes_achievements.evaluation.standings import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.recap.recap import build_recap
 from hermes_achievements.recap.sentences import figures, highlights, summary

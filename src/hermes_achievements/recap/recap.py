@@ -14,7 +14,7 @@ from hermes_achievements.classification import tool_kinds
 from hermes_achievements.classification.model_names import normal_model
 from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL
 from hermes_achievements.evaluation.snapshot import TimelineStep
-from hermes_achievements.evaluation.values import MESSAGES_SENT, streaks
+from hermes_achievements.evaluation.standings import MESSAGES_SENT, streaks
 from hermes_achievements.metrics.conversation import active_seconds
 from hermes_achievements.metrics.facts import TIME_FIELD, RecordedFacts
 from hermes_achievements.metrics.session_view import SessionView

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, TypeVar
 import orjson
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.evaluation.standings import compute_values
 from hermes_achievements.metrics.tally import Tally, compute_contribution
 from hermes_achievements.scan.history import (
     ChangedSession,

@@ -16,8 +16,7 @@ import orjson
 
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.evaluation.dates import Threshold, UnlockDater, UnlockMoment
-from hermes_achievements.evaluation.standings import reached_tiers
-from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.evaluation.standings import compute_values, reached_tiers
 from hermes_achievements.metrics.tally import Contribution, Tally
 from hermes_achievements.scan.scanner import Scanner
 from hermes_achievements.scan.workers import silence_logging

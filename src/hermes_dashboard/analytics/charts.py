@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from hermes_achievements.evaluation.values import MESSAGES_SENT
+from hermes_achievements.evaluation.standings import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.scan.history import SessionKind
 from hermes_dashboard.models.text import ProgressView, Text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, Field
 
-from hermes_achievements.evaluation.values import list_active_days, streak_days
+from hermes_achievements.evaluation.standings import list_active_days, streak_days
 from hermes_core import __version__
 from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import BudgetView, Span, Sums, progress_of, sent_by_day

@@ -218,7 +218,7 @@ def _current_streak(source: HistorySource) -> int | None:
 
 def streak_on(days: Days, today: str) -> int:
     """The length of the streak up to *today*."""
-    from hermes_achievements.evaluation.values import MESSAGES_SENT, streaks  # noqa: PLC0415 - as above
+    from hermes_achievements.evaluation.standings import MESSAGES_SENT, streaks  # noqa: PLC0415 - as above
 
     if days.get(today, {}).get(MESSAGES_SENT):
         return dict(streaks(days))[today]

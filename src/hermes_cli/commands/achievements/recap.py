@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.pictures import heat_map
 from hermes_achievements.recap import periods
 from hermes_achievements.recap.periods import WEEKDAY_NAMES, long_date
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.evaluation.snapshot import TimelineStep
-    from hermes_achievements.pictures.heat_map import Cell
-    from hermes_achievements.recap.periods import Period
+    from hermes_achievements.recap.periods import Cell, Period
     from hermes_achievements.recap.recap import Recap, RecapCount, RecapTier
     from hermes_cli.output import CommandOutput
 
@@ -77,8 +75,8 @@ def _figures(recap: Recap, columns: int, out: CommandOutput) -> None:
 
 def _days(recap: Recap, columns: int, out: CommandOutput) -> None:
     _title("Messages by day", out)
-    cells = heat_map.cells(recap.days)
-    if heat_map.is_strip(recap.days):
+    cells = periods.cells(recap.days)
+    if periods.is_strip(recap.days):
         _strip(cells, columns, out)
     elif columns >= 7 * 7:
         _calendar(cells, out)
@@ -118,7 +116,7 @@ def _strip(found: list[Cell], columns: int, out: CommandOutput) -> None:
 def _months(part: Sequence[Cell], first: int) -> str:
     """The names of the months above their first weeks."""
     line = ""
-    for week, name in heat_map.month_labels(part):
+    for week, name in periods.month_labels(part):
         if week - first >= len(line) + (1 if line else 0):
             line = pad(line, week - first) + name
     return line

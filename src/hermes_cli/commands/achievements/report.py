@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.evaluation import source_filter, views
+from hermes_achievements.evaluation import (
+    views,
+)
 from hermes_cli import history
 from hermes_conversation import achievements
 from hermes_core.config.file import ConfigFile
@@ -65,14 +67,14 @@ class AchievementReport(NamedTuple):
         """The snapshot with the achievements of one source only, if *source* is given."""
         if self.source is None:
             return self.snapshot
-        return source_filter.earned_in(self.snapshot, source, self.source.open_history)
+        return views.earned_in(self.snapshot, source, self.source.open_history)
 
     def steps_in(self, source: str | None) -> list[TimelineStep]:
         """Unlocks and tiers in the order in which they were earned."""
         steps = views.timeline(self.snapshot)
         if self.source is None:
             return steps
-        return source_filter.steps_in(steps, source, self.source.open_history)
+        return views.steps_in(steps, source, self.source.open_history)
 
 
 @contextlib.contextmanager
