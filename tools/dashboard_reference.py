@@ -23,6 +23,7 @@ from hermes_dashboard.auth.access import Access  # noqa: E402 - after our SQLite
 from hermes_dashboard.auth.allowed_origins import allowed_origins  # noqa: E402 - as above
 from hermes_dashboard.context import DashboardContext  # noqa: E402 - as above
 from hermes_dashboard.page import Page  # noqa: E402 - as above
+from hermes_dashboard.resources.gateway import GatewayAccess  # noqa: E402 - as above
 from hermes_state import SessionDB  # noqa: E402 - as above
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,24 +64,11 @@ ORDER = (
 )
 
 
-class _NoGateway:
-    """The description needs no gateway."""
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def errors(self, limit: int) -> list[dict[str, Any]]:
-        return []
-
-    def chats(self, limit: int) -> list[dict[str, Any]]:
-        return []
-
-
 def description() -> dict[str, Any]:
     """The OpenAPI document, as the server gives it."""
     with tempfile.TemporaryDirectory() as folder, SessionDB(Path(folder) / "state.db") as db:
         home = Path(folder)
-        parts = DashboardContext(db, home, _NoGateway(), list)
+        parts = DashboardContext(db, home, GatewayAccess(db), list)
         access = Access(home, allowed_origins("127.0.0.1", 9229))
         openapi: dict[str, Any] = create_app(parts, access, Page(home), tabs=list).openapi()
     openapi["info"]["version"] = "1"  # a release of Hermes does not change it

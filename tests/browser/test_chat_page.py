@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
-from hermes_dashboard.context import SelectableModel
+from hermes_dashboard.resources.models import Model
 from support.chat_browser import ask, log
 from support.dashboards import wait_until
 from support.model_servers import HeldServer
@@ -267,7 +267,7 @@ def test_the_model_is_chosen(
         set_model_steps("[{say: I am the first.}]"),
     )
     ConfigFile.of_home().set("llm.fallbacks", other)  # an endpoint that the owner configured
-    models = [SelectableModel(item, "script") for item in (first, other)]
+    models = [Model(name=item, provider="script") for item in (first, other)]
     stranger.sign_in(serve(models=lambda: models).access)
     page = stranger.open("/chat")
     choice = page.get_by_role("combobox", name="Model")

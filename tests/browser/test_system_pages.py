@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 
 import hermes_plugin_host
 from gateway import status
-from hermes_app.dashboard import GatewayControl, GatewayStatusReader
 from hermes_core.config.file import ConfigFile
+from hermes_dashboard.resources.gateway import GatewayAccess
 from support.browsers import PHONE, ROOT
 from support.command_line import run_hermes
 from support.plugin_folders import make_plugin
@@ -74,8 +74,7 @@ def with_tabs(hermes_home: Path) -> Iterator[None]:
 def test_the_gateway_page_shows_what_does_not_work(
     db: SessionDB, stranger: ReturningVisitor, serve: Callable[..., RunningDashboard]
 ) -> None:
-    reader = GatewayStatusReader(db)
-    served = serve(gateway=reader)
+    served = serve(gateway=GatewayAccess(db))
     stranger.sign_in(served.access)
     with status.hold_lock(), stranger.context.new_page() as page:
         status.write_runtime_status(
@@ -96,7 +95,7 @@ def test_the_gateway_is_started_and_stopped_on_the_page(
     db: SessionDB, stranger: ReturningVisitor, serve: Callable[..., RunningDashboard]
 ) -> None:
     db.inbox.quarantine("telegram", "77", '{"odd": 1}', "unknown kind")
-    served = serve(gateway=GatewayStatusReader(db), control_gateway=GatewayControl())
+    served = serve(gateway=GatewayAccess(db))
     stranger.sign_in(served.access)
     page = stranger.open("/gateway")
     platforms = page.get_by_role("region", name="Platforms")

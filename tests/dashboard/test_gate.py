@@ -18,7 +18,7 @@ from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import allowed_origins
 from hermes_dashboard.auth.gate import GUARDED
-from hermes_dashboard.context import SelectableModel
+from hermes_dashboard.resources.models import Model
 from support.dashboards import TOKEN, dashboard, dashboard_context, raw_request
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def test_every_response_has_the_security_headers(served: RunningDashboard) -> No
 
 
 def test_an_internal_error_has_the_headers_and_hides_the_reason(db: SessionDB) -> None:
-    def crash() -> list[SelectableModel]:
+    def crash() -> list[Model]:
         raise RuntimeError("the secret is 42")
 
     with dashboard(dashboard_context(db, models=crash)) as served:
@@ -261,7 +261,7 @@ def test_an_internal_error_has_the_headers_and_hides_the_reason(db: SessionDB) -
 
 
 def test_lone_surrogates_are_escaped(db: SessionDB) -> None:
-    half = [SelectableModel("half \ud83d of a face", "x")]
+    half = [Model(name="half \ud83d of a face", provider="x")]
     with dashboard(dashboard_context(db, models=lambda: half)) as served:
         result = served.client.get("/api/models")
         assert result.status_code == 200

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_core import __version__
 from hermes_core.errors import StoreError
-from hermes_dashboard.context import GatewayStatus
 from hermes_dashboard.resources import live
+from hermes_dashboard.resources.gateway import GatewayStatus
 from support.dashboards import NoGateway, dashboard, dashboard_context, wait_until
 from support.waiting import PATIENCE_SECONDS
 
@@ -146,7 +146,7 @@ def test_a_gateway_change_is_announced(db: SessionDB) -> None:
         def state(self) -> GatewayStatus:
             return GatewayStatus(is_running=self.is_running)
 
-    gateway = Gateway()
+    gateway = Gateway(db)
     with dashboard(dashboard_context(db, gateway=gateway)) as served, connected(served) as events:
         gateway.is_running = True
         assert events.get(timeout=PATIENCE_SECONDS) == ("gateway", {})
@@ -157,7 +157,10 @@ def test_a_failing_gateway_does_not_stop_history_events(db: SessionDB) -> None:
         def state(self) -> GatewayStatus:
             raise RuntimeError("no")
 
-    with dashboard(dashboard_context(db, gateway=Broken())) as served, connected(served) as events:
+    with (
+        dashboard(dashboard_context(db, gateway=Broken(db))) as served,
+        connected(served) as events,
+    ):
         for number in range(6):
             db.create_session(f"session {number}", source="cli")
             db.append_message(f"session {number}", "user", "hello")

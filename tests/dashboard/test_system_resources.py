@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hermes_plugin_host as plugin_host
+from gateway.outbound.direct_send import Channel
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
-from hermes_dashboard.context import GatewayChat, GatewayError, GatewayStatus, PlatformStatus
 from hermes_dashboard.resources import gateway, health, hooks, logs, plugins, settings
+from hermes_dashboard.resources.gateway import GatewayStatus, LoggedError, PlatformView
 from hermes_state import SessionDB
 from support.data_resources import FixedGateway, serve_resources
 from support.pairings import pair
@@ -32,8 +33,8 @@ def db() -> Iterator[SessionDB]:
 
 
 @pytest.fixture
-def chats() -> FixedGateway:
-    return FixedGateway()
+def chats(db: SessionDB) -> FixedGateway:
+    return FixedGateway(db)
 
 
 @pytest.fixture
@@ -62,12 +63,14 @@ def test_the_gateway_shows_queues_chats_and_users(
 ) -> None:
     db.create_session("talk", "telegram", is_owned=False)
     db.set_session_title("talk", "Chat with Ada")
-    platform = PlatformStatus("telegram", "connected", since="1970-01-01T00:00:09+00:00")
+    platform = PlatformView.model_validate(
+        {"name": "telegram", "state": "connected", "since": "1970-01-01T00:00:09+00:00"}
+    )
     chats.current_state = GatewayStatus(
         is_running=True, pid=7, platforms=[platform], problems=["the disk is full: 5.0 MB left"]
     )
-    chats.routes = [GatewayChat("k", "telegram", "Ada", "dm", "talk", 5.0)]
-    chats.error_rows = [GatewayError(1.0, "error", "x", "boom")]
+    chats.routes = [Channel("telegram", "1", None, "Ada", "dm", "talk", "k", 5.0)]
+    chats.error_rows = [LoggedError(at=1.0, level="error", logger="x", message="boom")]
     db.inbox.receive(
         platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
     )

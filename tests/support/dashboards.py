@@ -11,21 +11,17 @@ from urllib.parse import urlsplit
 
 import httpx2 as httpx
 
-from hermes_app.dashboard import GatewayAdministrator
 from hermes_core.atomic_files import write_atomically
+from hermes_core.errors import UsageError
 from hermes_core.paths import hermes_home
 from hermes_dashboard import server as dashboard_server
 from hermes_dashboard.app import create_app
 from hermes_dashboard.auth.access import Access, TrustedProxies
 from hermes_dashboard.auth.allowed_origins import allowed_origins
-from hermes_dashboard.context import (
-    DashboardContext,
-    GatewayChat,
-    GatewayError,
-    GatewayStatus,
-)
+from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
+from hermes_dashboard.resources.gateway import GatewayAccess, GatewayStatus
 from support.plain_http import NO_CERTIFICATES
 from support.type_adapters import SharedTypeAdapters
 from support.waiting import PATIENCE_SECONDS, wait_until
@@ -43,17 +39,14 @@ TOKEN = "test-access-token"
 SharedTypeAdapters().install()
 
 
-class NoGateway:
-    """A gateway that is not running."""
+class NoGateway(GatewayAccess):
+    """A gateway that is not running and cannot be started."""
 
     def state(self) -> GatewayStatus:
         return GatewayStatus()
 
-    def errors(self, limit: int) -> list[GatewayError]:
-        return []
-
-    def chats(self, limit: int) -> list[GatewayChat]:
-        return []
+    def change(self, action: str) -> str:
+        raise UsageError(f"Run `hermes gateway {action}` in a terminal.")
 
 
 class RunningDashboard(NamedTuple):
@@ -81,10 +74,9 @@ def dashboard_context(db: SessionDB, **others: Any) -> DashboardContext:
     folder = hermes_home() / "workspaces" / "owner"
     folder.mkdir(parents=True, exist_ok=True)
     fields: dict[str, Any] = {
-        "gateway": NoGateway(),
+        "gateway": NoGateway(db),
         "models": list,
         "start_folder": folder,
-        "administration": GatewayAdministrator(db),
         **others,
     }
     return DashboardContext(db, hermes_home(), **fields)

@@ -13,12 +13,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from hermes_dashboard import errors
-from hermes_dashboard.context import (
-    DashboardContext,
-    GatewayChat,
-    GatewayError,
-    GatewayStatus,
-)
+from hermes_dashboard.context import DashboardContext
+from hermes_dashboard.resources.gateway import GatewayAccess, GatewayStatus, LoggedError
 from support.plain_http import NO_CERTIFICATES
 from support.waiting import PATIENCE_SECONDS
 
@@ -27,24 +23,26 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+    from gateway.outbound.direct_send import Channel
     from hermes_state import SessionDB
 
 
-class FixedGateway:
+class FixedGateway(GatewayAccess):
     """A gateway whose state a test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, db: SessionDB) -> None:
+        super().__init__(db)
         self.current_state = GatewayStatus()
-        self.error_rows: list[GatewayError] = []
-        self.routes: list[GatewayChat] = []
+        self.error_rows: list[LoggedError] = []
+        self.routes: list[Channel] = []
 
     def state(self) -> GatewayStatus:
         return self.current_state
 
-    def errors(self, limit: int) -> list[GatewayError]:
+    def errors(self, limit: int) -> list[LoggedError]:
         return self.error_rows[:limit]
 
-    def chats(self, limit: int) -> list[GatewayChat]:
+    def chats(self, limit: int) -> list[Channel]:
         return self.routes[:limit]
 
 
@@ -55,7 +53,7 @@ def serve_resources(
     """Serve resources on loopback; yield a client."""
     app = FastAPI()
     errors.install(app)
-    context = DashboardContext(db, home, gateway or FixedGateway(), models=list)
+    context = DashboardContext(db, home, gateway or FixedGateway(db), models=list)
     for resource in resources:
         app.include_router(resource.router(context))
     listener = socket.create_server(("127.0.0.1", 0))

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final, TypedDict
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypedDict
 
 from fastapi import HTTPException, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
+from gateway import status
+from gateway.outbound import direct_send
+from gateway.platforms.registry import PlatformRegistry
+from gateway.process.config_loader import (
+    Secrets,
+    config_of_home,
+    enabled_platforms,
+    unavailable_platforms,
+)
+from hermes_core import log_file, paths
+from hermes_core.errors import UsageError
+from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.models.text import (
     MAX_ROW_ID,
     OptionalTimestamp,
@@ -16,11 +34,16 @@ from hermes_dashboard.models.text import (
     Text,
     View,
     problems,
+    timestamp_of,
 )
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import DashboardContext, GatewayAction
+    from collections.abc import Iterator, Sequence
+
+    from gateway.outbound.direct_send import Channel
+    from hermes_core.config.platform_spec import PlatformSpec
+    from hermes_dashboard.context import DashboardContext
     from hermes_state.delivery.rows import FailedMessage
     from hermes_state.store import SessionDB
 
@@ -28,11 +51,16 @@ MAX_CHATS: Final = 200
 MAX_ERRORS: Final = 50
 MAX_UNSENT: Final = 50
 MAX_CONTENT_CHARACTERS: Final = 4000
+SHOWN_LOG_LEVELS: Final = frozenset({"warning", "error", "critical"})
+TAIL_BYTES: Final = 1_000_000
+KEEP_SECONDS: Final = 10.0
+IS_CHANGING: Final = "The gateway is being started or stopped. Try again when that is done."
+GatewayAction = Literal["start", "stop", "restart"]
 JsonText = Annotated[Text, BeforeValidator(partial(json.dumps, ensure_ascii=False))]
 RowNumber = Annotated[int, Field(ge=1, le=MAX_ROW_ID)]
 
 
-class PlatformView(View):
+class PlatformView(BaseModel):
     """A chat platform and its state."""
 
     name: Text
@@ -65,7 +93,7 @@ class Chat(BaseModel):
     last_active: OptionalTimestamp
 
 
-class LoggedError(View):
+class LoggedError(BaseModel):
     """An error."""
 
     at: float
@@ -159,6 +187,122 @@ class NoContent(TypedDict):
     responses: Responses
 
 
+class GatewayStatus(NamedTuple):
+    """The state of the gateway's process and of each platform."""
+
+    is_running: bool = False
+    pid: int | None = None
+    started_at: float | None = None
+    version: str | None = None
+    platforms: Sequence[PlatformView] = ()
+    problems: Sequence[str] = ()
+
+
+class GatewayAccess:
+    """The gateway, which runs in another process: its files, its chats, and its commands."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self._db = db
+        self._configured = CachedValue(_configured_platforms, KEEP_SECONDS)
+        self._lock = threading.Lock()
+
+    def state(self) -> GatewayStatus:
+        """Whether the gateway is running, since when, and the state of each platform."""
+        pid = status.running_pid()
+        if pid is None:
+            return GatewayStatus(platforms=self._configured.get())
+        found = status.read_runtime_status() or {}
+        platforms = [
+            PlatformView(
+                name=name,
+                state=item.get("state") or "",
+                detail=item.get("error_message") or "",
+                account=item.get("account"),
+                since=timestamp_of(item.get("updated_at")),
+            )
+            for name, item in found.get("platforms", {}).items()
+        ]
+        problems = status.live_problems(found, time.time())
+        return GatewayStatus(
+            True, pid, found.get("start_time"), found.get("version"), platforms, problems
+        )
+
+    def errors(self, limit: int) -> list[LoggedError]:
+        """Recent errors, newest first."""
+        return list(deque(_logged_errors(), maxlen=max(limit, 0)))[::-1]
+
+    def chats(self, limit: int) -> list[Channel]:
+        """The chats with a conversation, latest first."""
+        known = direct_send.list_channels(self._db, config_of_home())
+        return [channel for channel in known if channel.session_id][:limit]
+
+    def change(self, action: GatewayAction) -> str:
+        """Run one `hermes gateway` command to its end; its output, or UsageError with the reason.
+
+        A command in a process of its own: the gateway must not be a child of the dashboard.
+        """
+        if not self._lock.acquire(blocking=False):
+            raise UsageError(IS_CHANGING)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "hermes_cli", "gateway", action],
+                env=paths.environment() | {"NO_COLOR": "1"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            self._lock.release()
+        if done.returncode:
+            raise UsageError((done.stderr or done.stdout).strip() or f"Exit code {done.returncode}")
+        return " ".join((done.stdout + done.stderr).split())
+
+
+def _configured_platforms() -> list[PlatformView]:
+    """The platforms that the gateway would connect, and what is missing for them."""
+    registry = PlatformRegistry.of_home()
+    entries = enabled_platforms(config_of_home(), registry, Secrets())
+    found = [
+        PlatformView(name=entry.name, state="stopped", detail=missing_text(entry))
+        for entry in entries
+    ]
+    return found + [
+        PlatformView(name=name, state="unavailable", detail=reason)
+        for name, reason in unavailable_platforms(registry).items()
+    ]
+
+
+def missing_text(entry: PlatformSpec) -> str:
+    """What a platform lacks; empty if nothing."""
+    if not entry.is_usable:
+        return f"The library is not installed. Run `hermes gateway add {entry.name}`."
+    secrets = Secrets()
+    missing = [name for name in entry.secrets if not secrets(name)]
+    return f"Not set: {', '.join(missing)}" if missing else ""
+
+
+def _logged_errors() -> Iterator[LoggedError]:
+    """The warnings and errors at the end of the gateway log."""
+    path = paths.logs_path() / log_file.GATEWAY_LOG_NAME
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        if path.stat().st_size > TAIL_BYTES:
+            file.seek(-TAIL_BYTES, 2)
+            file.readline()  # a partial line
+        for line in file:
+            try:
+                entry = log_file.parse_line(line)
+                at = datetime.fromisoformat(entry.at).timestamp()
+            except ValueError:
+                continue  # foreign or truncated line
+            if entry.level in SHOWN_LOG_LEVELS:
+                yield LoggedError(
+                    at=at, level=entry.level, logger=entry.logger, message=entry.message
+                )
+
+
 def router(context: DashboardContext) -> ResourceRouter:
     """The routes of the gateway."""
     routes = ResourceRouter("/api/gateway", tag="gateway")
@@ -168,7 +312,11 @@ def router(context: DashboardContext) -> ResourceRouter:
     def show_gateway() -> GatewayState:
         """Platforms, chats, the queue, errors, approved users and pending requests."""
         chats = [
-            Chat(**chat._asdict(), title=db.titles.get_session_title(chat.session_id))
+            Chat(
+                **chat._asdict(),
+                key=chat.session_key or "",
+                title=db.titles.get_session_title(chat.session_id or ""),
+            )
             for chat in context.gateway.chats(MAX_CHATS)
         ]
         return GatewayState.model_validate(
@@ -196,7 +344,7 @@ def router(context: DashboardContext) -> ResourceRouter:
 
 def _add_control(routes: ResourceRouter, context: DashboardContext) -> None:
     def change(action: GatewayAction) -> GatewayChange:
-        return GatewayChange(message=context.control_gateway(action))
+        return GatewayChange(message=context.gateway.change(action))
 
     @routes.post("/start", responses=problems(400))
     def start() -> GatewayChange:

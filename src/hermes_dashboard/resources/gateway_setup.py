@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from fastapi import HTTPException, Response
 from pydantic import BaseModel, Field, StringConstraints
 
+from gateway import people
+from gateway.platforms.connection_check import check_connection
 from gateway.platforms.options import PlatformOptions
-from gateway.platforms.registry import PlatformRegistry
+from gateway.platforms.registry import PlatformRegistry, explain_missing
+from gateway.process.config_loader import Secrets, config_of_home, enabled_platforms
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import ConfigError
-from hermes_core.roles import Role
-from hermes_dashboard.context import PlatformFacts
+from hermes_core.errors import ConfigError, UsageError
+from hermes_core.roles import Person, Role
 from hermes_dashboard.models.text import Identifier, Text, problems
 from hermes_dashboard.pending_changes import PendingChanges, RequestedRole
+from hermes_dashboard.resources.gateway import missing_text
 from hermes_dashboard.resources.pending_changes import (
     NEEDS_CONFIRMATION,
     PendingChangeItem,
@@ -35,9 +38,10 @@ from hermes_dashboard.resources.settings import (
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
+    from gateway.people import KnownPerson
     from hermes_core.config.platform_spec import PlatformSpec
     from hermes_core.config.schema import Setting
-    from hermes_dashboard.context import DashboardContext, GatewayPerson
+    from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.errors import PlainJson
     from hermes_dashboard.pending_changes import ChangeKind
 
@@ -121,10 +125,12 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
     @routes.get("/platforms", responses=problems(503))
     def list_platforms() -> PlatformFormList:
         """The platforms with their state, credentials and options; secrets are never included."""
-        facts = {each.name: each for each in context.administration.platforms()}
-        config = ConfigFile.of_home()
-        forms = [spec for spec in PlatformRegistry.of_home() if spec.options]
-        return PlatformFormList(items=[_form(spec, facts, config) for spec in forms])
+        registry, config = PlatformRegistry.of_home(), ConfigFile.of_home()
+        enabled = enabled_platforms(config_of_home(), registry, Secrets())
+        forms = [spec for spec in registry if spec.options]
+        return PlatformFormList(
+            items=[_form(spec, config, is_enabled=spec in enabled) for spec in forms]
+        )
 
     @routes.put("/platforms/options/{name}", response_model=SettingItem, responses=responses)
     def set_option(name: Identifier, body: NewValue) -> Any:
@@ -150,18 +156,22 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
     @routes.post("/platforms/{name}/test", responses=problems(400, 503))
     def test_platform(name: Identifier) -> PlatformTestView:
         """Sign in with the stored credentials; nothing is received or sent."""
-        return PlatformTestView(**context.administration.test_platform(name)._asdict())
+        entry = PlatformRegistry.of_home().get(name)
+        if entry is None:
+            raise UsageError(explain_missing(name))
+        return PlatformTestView(**check_connection(entry)._asdict())
 
 
-def _form(
-    form: PlatformSpec, facts: dict[str, PlatformFacts], config: ConfigFile
-) -> PlatformFormView:
-    known = facts.get(form.name) or PlatformFacts(form.name, is_enabled=False)
+def _form(form: PlatformSpec, config: ConfigFile, *, is_enabled: bool) -> PlatformFormView:
     options = PlatformOptions(config)
     credentials = [setting_item(config, find_setting(name)) for name in form.credentials]
     fields = [*credentials, *(_option_item(options, option) for option in form.settings)]
     return PlatformFormView(
-        **known._asdict(),
+        name=form.name,
+        is_enabled=is_enabled,
+        missing=missing_text(form),
+        library_command="" if form.is_usable else f"hermes gateway add {form.name}",
+        can_test=form.check is not None,
         title=form.title,
         help=form.help,
         fields=fields,
@@ -186,20 +196,16 @@ def _request(
     return pending_response(change, ConfigFile.of_home())
 
 
-def _find_person(context: DashboardContext, platform: str, user_id: str) -> GatewayPerson:
-    for person in context.administration.people():
-        if (person.platform, person.user_id) == (platform, user_id):
-            return person
-    raise HTTPException(404, f"Unknown person: {platform}:{user_id}")
+def _person_view(known: KnownPerson) -> PersonView:
+    return PersonView(**known._asdict(), **known.person._asdict())
 
 
 def _add_pairing(routes: ResourceRouter, context: DashboardContext) -> None:
     @routes.get("/people", responses=problems(503))
     def list_people() -> PersonList:
         """People and programs with access, and their roles."""
-        return PersonList(
-            items=[PersonView(**person._asdict()) for person in context.administration.people()]
-        )
+        known = people.known_people(context.db, config_of_home())
+        return PersonList(items=[_person_view(each) for each in known])
 
     @routes.post(
         "/pairings",
@@ -234,13 +240,17 @@ def _add_roles(routes: ResourceRouter, context: DashboardContext) -> None:
     )
     def set_role(platform: Identifier, user_id: Identifier, body: RoleChange) -> Any:
         """Set the role of a person; more rights need a confirmation."""
-        known = _find_person(context, platform, user_id)
-        context.administration.require_possible_role(platform, user_id, body.role)
-        if ROLE_ORDER.index(Role(body.role)) < ROLE_ORDER.index(Role(known.role)):
-            role = RequestedRole(known.role, body.role)
-            return _request(context, "role", f"{platform}:{user_id}", role)
-        context.db.people.set_role(platform, user_id, body.role)
-        return PersonView(**known._replace(role=body.role)._asdict())
+        db, config = context.db, config_of_home()
+        person, role = Person(platform, user_id), Role(body.role)
+        every = people.known_people(db, config)
+        known = next((each for each in every if each.person == person), None)
+        if known is None:
+            raise HTTPException(404, f"Unknown person: {person}")
+        people.require_possible_role(db, config, person, role)
+        if ROLE_ORDER.index(role) < ROLE_ORDER.index(known.role):
+            return _request(context, "role", str(person), RequestedRole(known.role, role))
+        db.people.set_role(platform, user_id, role)
+        return _person_view(known._replace(role=role))
 
     @routes.delete(
         "/users/{platform}/{user_id:path}",

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from hermes_core.history_rows import HistoryPosition
     from hermes_dashboard.analytics.analysis import AnalysisState
     from hermes_dashboard.auth.access import Access
-    from hermes_dashboard.context import DashboardContext, GatewayStatus
+    from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.metrics import DashboardMetrics
+    from hermes_dashboard.resources.gateway import GatewayStatus
     from hermes_dashboard.server import ShutdownSignal
 
 log = logging.getLogger(__name__)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from fastapi import HTTPException
 from pydantic import BaseModel, Field
 
+from gateway.people import known_people
+from gateway.process.config_loader import config_of_home
 from hermes_agent import skills
 from hermes_agent.memory.files import (
     MEMORY_KINDS,
@@ -23,14 +25,14 @@ from hermes_agent.project.trust import assess_project
 from hermes_agent.tools.base import ToolError
 from hermes_conversation.extensions import plugin_skills
 from hermes_core.paths import person_memory_path
-from hermes_core.roles import Person
 from hermes_dashboard.models.text import Identifier, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.files import shared_files
 
 if TYPE_CHECKING:
+    from gateway.people import KnownPerson
     from hermes_agent.skills import Skill
-    from hermes_dashboard.context import DashboardContext, GatewayPerson
+    from hermes_dashboard.context import DashboardContext
 
 MemoryTarget = Literal["memory", "user"]
 MAX_ENTRIES = 1000
@@ -132,11 +134,9 @@ def _add_memory(routes: ResourceRouter, context: DashboardContext) -> None:
 def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
     shared = shared_files(context.db)
 
-    def known() -> dict[str, GatewayPerson]:
-        return {
-            Person(each.platform, each.user_id).folder_name: each
-            for each in context.administration.people()
-        }
+    def known() -> dict[str, KnownPerson]:
+        people = known_people(context.db, config_of_home())
+        return {each.person.folder_name: each for each in people}
 
     @routes.get("/memory/people", responses=problems(503))
     def list_people() -> PersonMemoryList:
@@ -167,12 +167,12 @@ def _stored_folders(context: DashboardContext) -> list[str]:
 
 
 def _person_memory(
-    folder: str, person: GatewayPerson | None, items: list[MemoryFileView]
+    folder: str, known: KnownPerson | None, items: list[MemoryFileView]
 ) -> PersonMemory:
     return PersonMemory(
         folder=folder,
-        name="" if person is None else person.name or person.user_id,
-        platform="" if person is None else person.platform,
+        name="" if known is None else known.name or known.person.user_id,
+        platform="" if known is None else known.person.platform,
         items=items,
     )
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from hermes_agent.local import built_in
+from hermes_agent.providers import selection
 from hermes_agent.providers.apis import PRESETS, PRESETS_BY_NAME, ModelChoice
-from hermes_agent.providers.selection import save_choice
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.models.text import problems
@@ -68,7 +69,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     @routes.get("/api/models")
     def models() -> Models:
         """The selected model, the models of local servers, and the built-in model."""
-        items = [Model(**model._asdict()) for model in available.get()]
+        items = available.get()
         current = next((item.name for item in items if item.is_current), None)
         return Models(current=current, items=items)
 
@@ -77,7 +78,25 @@ def router(context: DashboardContext) -> ResourceRouter:
         """Use a model of a hosted provider by default; other endpoints need a terminal."""
         preset = PRESETS_BY_NAME[body.provider]
         choice = ModelChoice(preset.api, body.model, preset.base_url)
-        notes = save_choice(ConfigFile.of_home(), choice, body.key.strip())
+        notes = selection.save_choice(ConfigFile.of_home(), choice, body.key.strip())
         return SavedModel(provider=body.provider, model=body.model, notes=notes)
 
     return routes
+
+
+def available_models() -> list[Model]:
+    """The selectable models: the current one, local servers' and the built-in one."""
+    choice = (
+        selection.selected_model(ConfigFile.of_home().settings()) or selection.find_local_model()
+    )
+    found = []
+    if choice is not None:
+        found.append(Model(name=choice.model, provider=choice.server, is_current=True))
+    for server in selection.local_servers():
+        names = selection.list_served_models(server)
+        found += [Model(name=f"{server.base_url}#{name}", provider=server.name) for name in names]
+    if choice is None or not choice.is_built_in:
+        is_here = built_in.BuiltIn.of_home().is_installed
+        name = built_in.MODEL_NAME
+        found.append(Model(name=name, provider="built-in", is_here=is_here, detail="demo"))
+    return found

@@ -1,4 +1,4 @@
-import type { QueryClient, QueryFilters } from "@tanstack/react-query";
+import type { QueryClient, QueryFilters, QueryKey } from "@tanstack/react-query";
 import { fetchChecked } from "./client";
 import type { Overview, Progress } from "./types";
 
@@ -38,8 +38,7 @@ class ChangeStream {
     source.addEventListener("change", (event: MessageEvent<string>) => this.#handleChange(event.data));
     source.addEventListener("statistics", (event: MessageEvent<string>) => this.#handleStatistics(event.data));
     source.addEventListener("gateway", () => refetch(this.#client, { queryKey: ["gateway"] }));
-    const unlocks = ["overview", "unlocks"];
-    source.addEventListener("achievements", () => refetch(this.#client, { queryKey: unlocks }));
+    source.addEventListener("achievements", () => refetch(this.#client, { queryKey: ["overview", "unlocks"] }));
     source.addEventListener("error", () => this.#handleError(source));
   }
 
@@ -87,9 +86,10 @@ class ChangeStream {
 
   #refresh(): void {
     this.#refreshTimer = undefined;
-    const keys = this.#hasUnknownChanges ? [["session"]] : [...this.#changedSessions].map((id) => ["session", id]);
-    for (const key of [...keys, ["sessions"], ["overview"], ["boundaries"]]) {
-      refetch(this.#client, { queryKey: key, predicate: (query) => !isLongList(query.state.data) });
+    const sessions = [...this.#changedSessions].map((id): QueryKey => ["session", id]);
+    const keys: QueryKey[] = [["sessions"], ["overview"], ["boundaries"]];
+    for (const queryKey of [...(this.#hasUnknownChanges ? [["session"] as const] : sessions), ...keys]) {
+      refetch(this.#client, { queryKey, predicate: (query) => !isLongList(query.state.data) });
     }
     void this.#client.invalidateQueries({ queryKey: ["analytics"], refetchType: "none" });
     this.#changedSessions.clear();

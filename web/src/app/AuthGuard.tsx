@@ -1,9 +1,10 @@
 import { Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { ApiError, type LoginMethod, onLoginRequired, sendJSON } from "@/api/client";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { errorMessage } from "@/components/notices";
+import { onSubmit, useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { consumeLaunchToken } from "./launchToken";
 
@@ -113,21 +114,15 @@ function PasswordForm({ onDone }: { onDone: () => void }) {
   const { login } = useTexts().general;
   const [password, setPassword] = useState("");
   const [problem, setProblem] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
+  const { run, isBusy } = useChange();
 
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    try {
-      await sendJSON("POST", "/api/auth/login", { password });
-      onDone();
-    } catch (error) {
-      const isWrong = error instanceof ApiError && error.status === 401;
-      setProblem(isWrong ? login.wrong : errorMessage(error));
-    } finally {
-      setBusy(false);
-    }
+  const refuse = (error: unknown) => {
+    const isWrong = error instanceof ApiError && error.status === 401;
+    setProblem(isWrong ? login.wrong : errorMessage(error));
   };
+  const submit = onSubmit(async () => {
+    if (await run(() => sendJSON("POST", "/api/auth/login", { password }), undefined, refuse)) onDone();
+  });
 
   return (
     <SignInFrame>

@@ -5,7 +5,7 @@ import { type ReactNode, useEffect } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
 import type { PendingChange, PendingChangeList } from "@/api/types";
 import { CopyButton } from "@/components/CopyButton";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { formatDateTime } from "@/i18n/format";
 import classes from "./PendingChanges.module.css";
@@ -48,7 +48,16 @@ function usePendingChanges(): PendingChangeList {
     .join(" ");
   useEffect(() => {
     if (!applied) return;
-    for (const key of ["settings", "plugins", "tabs", "hooks", "models", "schedules", "gateway", "mcp-servers"]) {
+    for (const key of [
+      "settings",
+      "plugins",
+      "tabs",
+      "hooks",
+      "models",
+      "schedules",
+      "gateway",
+      "mcp-servers",
+    ] as const) {
       void client.invalidateQueries({ queryKey: [key] });
     }
   }, [applied, client]);
@@ -79,7 +88,7 @@ function ChangePanel({ color, icon, title, changes, children }: PanelProps) {
 
 function Change({ change }: { change: PendingChange }) {
   const texts = useTexts().pendingChanges;
-  const { run, isBusy } = useMutationRunner("pending-changes");
+  const { run, isBusy } = useChange("pending-changes");
   const isApplied = change.state === "applied";
   const name = texts.kinds[change.kind](change.name);
   async function remove() {

@@ -2,11 +2,12 @@ import { Alert, Button, Group, Modal, Stack, Text, TextInput, Tooltip, UnstyledB
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { Folder } from "lucide-react";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { ApiError, fetchJSON, sendJSON } from "@/api/client";
 import type { WorkspaceList } from "@/api/types";
 import type { WorkingFolder } from "@/chat/conversationClient";
 import { errorMessage } from "@/components/notices";
+import { onSubmit, useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 
@@ -68,32 +69,26 @@ function FolderForm({ current, folders, onChoose, onDone }: FormProps) {
   const [path, setPath] = useState(current);
   const [problem, setProblem] = useState<string | null>(null);
   const [question, setQuestion] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
+  const { run, isBusy } = useChange();
 
+  const refuse = (error: unknown) => {
+    if (error instanceof ApiError && error.status === NEEDS_CONFIRMATION) setQuestion(error.message);
+    else setProblem(errorMessage(error));
+  };
   const choose = async (acceptHome: boolean) => {
-    setBusy(true);
     setProblem(null);
     setQuestion(null);
-    try {
+    const use = async () => {
       const body = { path: path.trim(), accept_home: acceptHome };
       const folder = await sendJSON<{ path: string }>("POST", "/api/workspaces/check", body);
       await onChoose({ cwd: folder.path, accept_home: acceptHome });
-      onDone();
-    } catch (error) {
-      if (error instanceof ApiError && error.status === NEEDS_CONFIRMATION) setQuestion(error.message);
-      else setProblem(errorMessage(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    void choose(false);
+    };
+    if (await run(use, undefined, refuse)) onDone();
   };
   const names = [...new Set([folders?.default ?? "", ...(folders?.recent ?? [])])].filter(Boolean);
 
   return (
-    <form onSubmit={submit}>
+    <form onSubmit={onSubmit(() => choose(false))}>
       <Stack gap="sm">
         <Text size="sm">{texts.help}</Text>
         <TextInput

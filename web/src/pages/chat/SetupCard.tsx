@@ -1,8 +1,9 @@
 import { Alert, Badge, Button, Group, PasswordInput, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
 import { errorMessage } from "@/components/notices";
+import { onSubmit, useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 
@@ -45,29 +46,26 @@ export function SetupCard({ setup }: { setup: ModelSetup }) {
   const provider = setup.providers.find((one) => one.name === name);
   const [model, setModel] = useState("");
   const [key, setKey] = useState("");
-  const [isBusy, setBusy] = useState(false);
+  const { run, isBusy } = useChange();
   const [result, setResult] = useState<TestResult | null>(null);
 
   /** Run a step, then test the model; the card goes away when the page sees that one is ready. */
-  const test = async (before: () => Promise<unknown> = () => Promise.resolve()) => {
-    setBusy(true);
-    try {
-      await before();
-      const tested = await sendJSON<TestResult>("POST", "/api/models/test");
-      setResult(tested);
-      if (tested.status === "ok") await cache.invalidateQueries({ queryKey: ["models"] });
-    } catch (error) {
-      setResult({ status: "failed", detail: errorMessage(error), advice: "" });
-    } finally {
-      setBusy(false);
-    }
-  };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const test = (before: () => Promise<unknown> = () => Promise.resolve()) =>
+    run(
+      async () => {
+        await before();
+        const tested = await sendJSON<TestResult>("POST", "/api/models/test");
+        setResult(tested);
+        if (tested.status === "ok") await cache.invalidateQueries({ queryKey: ["models"] });
+      },
+      undefined,
+      (error) => setResult({ status: "failed", detail: errorMessage(error), advice: "" }),
+    );
+  const submit = onSubmit(() => {
     const body = { provider: name, model: model.trim() || provider?.model, key: key.trim() };
     setKey(""); // the key is not kept in the page
     void test(() => sendJSON("PUT", "/api/models/default", body));
-  };
+  });
 
   return (
     <section className={classes.setup} aria-label={texts.title}>

@@ -9,7 +9,7 @@ import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { formatBytes, formatInteger } from "@/i18n/format";
 
@@ -18,7 +18,7 @@ const POLL_MS = 1000;
 /** The backups of the Hermes folder. */
 export function BackupsPanel() {
   const texts = useTexts().data;
-  const { run } = useMutationRunner("backups");
+  const { run } = useChange("backups");
   const { data, error, refetch } = useQuery({
     queryKey: ["backups"],
     queryFn: () => fetchJSON<BackupState>("/api/backups"),
@@ -71,7 +71,7 @@ function TaskNote({ task }: { task: NonNullable<BackupState["task"]> }) {
 
 function BackupRow({ item, isBusy, sessions }: { item: BackupItem; isBusy: boolean; sessions: number }) {
   const texts = useTexts().data;
-  const { run } = useMutationRunner("backups");
+  const { run } = useChange("backups");
   const verify = () => void run(() => sendJSON("POST", `/api/backups/${encodeURIComponent(item.name)}/verify`));
   return (
     <Table.Tr>

@@ -6,7 +6,7 @@ import { DataTable } from "@/components/DataTable";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Panel } from "@/components/Panel";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { formatBytes, formatInteger } from "@/i18n/format";
 
@@ -15,7 +15,7 @@ const POLL_MS = 1000;
 /** The histories of other agents on this machine. */
 export function ImportsPanel() {
   const texts = useTexts().data;
-  const { run } = useMutationRunner("imports", "sessions");
+  const { run } = useChange("imports", "sessions");
   const { data, error, refetch } = useQuery({
     queryKey: ["imports"],
     queryFn: () => fetchJSON<ImportState>("/api/imports"),

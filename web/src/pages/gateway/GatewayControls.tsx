@@ -3,7 +3,7 @@ import { Play, RotateCw, Square } from "lucide-react";
 import { useState } from "react";
 import { sendJSON } from "@/api/client";
 import { ConfirmButton } from "@/components/ConfirmButton";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 type Action = "start" | "stop" | "restart";
@@ -12,7 +12,7 @@ type Action = "start" | "stop" | "restart";
 export function GatewayControls({ isRunning }: { isRunning: boolean }) {
   const texts = useTexts().gateway;
   const [action, setAction] = useState<Action | null>(null);
-  const { run, isBusy } = useMutationRunner("gateway", "logs");
+  const { run, isBusy } = useChange("gateway", "logs");
   const change = (wanted: Action) => async () => {
     setAction(wanted);
     await run(

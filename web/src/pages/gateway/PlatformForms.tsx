@@ -8,6 +8,7 @@ import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { errorMessage } from "@/components/notices";
 import { Panel } from "@/components/Panel";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { SettingField } from "@/pages/settings/SettingField";
 
@@ -81,18 +82,14 @@ function FormContent({ form }: { form: PlatformForm }) {
 
 function ConnectionTest({ form }: { form: PlatformForm }) {
   const texts = useTexts().gateway.forms;
-  const [isBusy, setBusy] = useState(false);
+  const { run, isBusy } = useChange();
   const [result, setResult] = useState<PlatformTest | null>(null);
-  const test = async () => {
-    setBusy(true);
-    try {
-      setResult(await sendJSON<PlatformTest>("POST", `/api/gateway/platforms/${form.name}/test`));
-    } catch (error) {
-      setResult({ is_ok: false, detail: errorMessage(error) });
-    } finally {
-      setBusy(false);
-    }
-  };
+  const test = () =>
+    run(
+      async () => setResult(await sendJSON<PlatformTest>("POST", `/api/gateway/platforms/${form.name}/test`)),
+      undefined,
+      (error) => setResult({ is_ok: false, detail: errorMessage(error) }),
+    );
   return (
     <>
       <Group>

@@ -5,7 +5,7 @@ import { ConfirmButton } from "@/components/ConfirmButton";
 import { DataTable } from "@/components/DataTable";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 const SHOWN_CHARACTERS = 300;
@@ -78,17 +78,9 @@ interface Props {
 
 function RetryOrSkip({ path, retryLabel, skipLabel, canRetry }: Props) {
   const texts = useTexts().gateway;
-  const { run, isBusy } = useMutationRunner("gateway");
-  const retry = () =>
-    void run(
-      () => sendJSON("POST", `${path}/retry`),
-      () => texts.retried,
-    );
-  const skip = () =>
-    void run(
-      () => sendJSON("DELETE", path),
-      () => texts.skipped,
-    );
+  const { run, isBusy } = useChange("gateway");
+  const retry = () => void run(() => sendJSON("POST", `${path}/retry`), texts.retried);
+  const skip = () => void run(() => sendJSON("DELETE", path), texts.skipped);
   return (
     <Group gap="xs" wrap="nowrap">
       {canRetry && (

@@ -1,6 +1,5 @@
 import { ActionIcon, Button, Group, Select, Table, Text, TextInput, Tooltip } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { UserMinus } from "lucide-react";
 import { useState } from "react";
 import { fetchJSON, sendJSON } from "@/api/client";
@@ -9,8 +8,7 @@ import { DataTable } from "@/components/DataTable";
 import { ErrorPane } from "@/components/ErrorPane";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
-import { useFormRequest } from "@/components/useFormRequest";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { onSubmit, useChange, useForm } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 const NEW_ROLES = ["member", "owner"];
@@ -44,14 +42,10 @@ function PendingUser({ user }: { user: GatewayView["asking"][number] }) {
   const name = user.user_name || user.user_id;
   const [code, setCode] = useState("");
   const [role, setRole] = useState("member");
-  const client = useQueryClient();
-  const { form, isBusy, problems, onSubmit } = useFormRequest(["code"]);
+  const { form, isBusy, problems, run } = useForm(["code"], "gateway", "pending-changes");
   const submit = onSubmit(async () => {
     const body = { platform: user.platform, code: code.trim(), role };
-    await sendJSON<PendingChange>("POST", "/api/gateway/pairings", body);
-    notifications.show({ message: texts.requested(name) });
-    setCode("");
-    for (const key of ["gateway", "pending-changes"]) await client.invalidateQueries({ queryKey: [key] });
+    if (await run(() => sendJSON("POST", "/api/gateway/pairings", body), texts.requested(name))) setCode("");
   });
   return (
     <form ref={form} onSubmit={submit}>
@@ -98,7 +92,7 @@ function PeopleTable() {
 
 function Person({ person }: { person: PersonView }) {
   const texts = useTexts().gateway;
-  const { run, isBusy } = useMutationRunner("gateway", "pending-changes");
+  const { run, isBusy } = useChange("gateway", "pending-changes");
   const name = person.name || person.user_id;
   const path = `${encodeURIComponent(person.platform)}/${encodeURIComponent(person.user_id)}`;
   const setRole = (role: string) =>
@@ -130,12 +124,7 @@ function Person({ person }: { person: PersonView }) {
               variant="subtle"
               color="red"
               aria-label={`${texts.revoke}: ${name}`}
-              onClick={() =>
-                void run(
-                  () => sendJSON("DELETE", `/api/gateway/users/${path}`),
-                  () => texts.revoked(name),
-                )
-              }
+              onClick={() => void run(() => sendJSON("DELETE", `/api/gateway/users/${path}`), texts.revoked(name))}
             >
               <UserMinus size={16} />
             </ActionIcon>

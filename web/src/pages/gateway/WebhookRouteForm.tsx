@@ -1,12 +1,10 @@
 import { Button, Checkbox, Group, NumberInput, PasswordInput, Select, Stack, Textarea, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { PendingChange, WebhookRoute } from "@/api/types";
 import { FormDialog } from "@/components/FormDialog";
 import { FormProblem } from "@/components/FormProblem";
-import { useFormRequest } from "@/components/useFormRequest";
+import { onSubmit, useForm } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 const EMPTY = {
@@ -27,10 +25,9 @@ type TextName = "name" | "prompt" | "secret_env" | "secret" | "deliver_url";
 export function WebhookRouteForm({ route, onClose }: { route: WebhookRoute | null; onClose: () => void }) {
   const { gateway, general } = useTexts();
   const texts = gateway.routes;
-  const client = useQueryClient();
   const before: Draft = route ? { ...EMPTY, ...route } : EMPTY;
   const [draft, setDraft] = useState(before);
-  const { form, isBusy, problems, onSubmit } = useFormRequest(FIELDS);
+  const { form, isBusy, problems, run } = useForm(FIELDS, "gateway", "pending-changes");
   const text = (name: TextName) => ({
     name,
     value: draft[name],
@@ -42,12 +39,14 @@ export function WebhookRouteForm({ route, onClose }: { route: WebhookRoute | nul
     // Only what was changed: a URL is shown without its password.
     const changed = Object.fromEntries(FIELDS.filter(isChanged).map((name) => [name, draft[name as keyof Draft]]));
     const path = "/api/gateway/webhook-routes";
-    const answer = route
-      ? await sendJSON<WebhookRoute | PendingChange>("PUT", `${path}/${encodeURIComponent(route.name)}`, changed)
-      : await sendJSON<PendingChange>("POST", path, changed);
-    notifications.show({ message: "code" in answer ? texts.requested(answer.name) : texts.saved(answer.name) });
-    for (const key of ["gateway", "pending-changes"]) await client.invalidateQueries({ queryKey: [key] });
-    onClose();
+    const send = () =>
+      route
+        ? sendJSON<WebhookRoute | PendingChange>("PUT", `${path}/${encodeURIComponent(route.name)}`, changed)
+        : sendJSON<WebhookRoute | PendingChange>("POST", path, changed);
+    const isSent = await run(send, (answer) =>
+      "code" in answer ? texts.requested(answer.name) : texts.saved(answer.name),
+    );
+    if (isSent) onClose();
   });
   function isChanged(name: string): boolean {
     return draft[name as keyof Draft] !== before[name as keyof Draft];

@@ -9,7 +9,7 @@ import { DataTable } from "@/components/DataTable";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Panel } from "@/components/Panel";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { WebhookRouteForm } from "./WebhookRouteForm";
 
@@ -44,11 +44,11 @@ export function WebhookRoutes() {
 
 function RouteRow({ route, onEdit }: { route: WebhookRoute; onEdit: () => void }) {
   const texts = useTexts().gateway.routes;
-  const { run, isBusy } = useMutationRunner("gateway");
+  const { run, isBusy } = useChange("gateway");
   const remove = () =>
     void run(
       () => sendJSON("DELETE", `/api/gateway/webhook-routes/${encodeURIComponent(route.name)}`),
-      () => texts.removed(route.name),
+      texts.removed(route.name),
     );
   return (
     <Table.Tr>

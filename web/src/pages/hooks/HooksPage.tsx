@@ -10,7 +10,7 @@ import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 const PAGE_SIZE = 50;
@@ -61,7 +61,7 @@ function EventLog() {
 
 function EventRow({ boundary }: { boundary: Boundary }) {
   const texts = useTexts();
-  const { run, isBusy } = useMutationRunner("boundaries", "hooks");
+  const { run, isBusy } = useChange("boundaries", "hooks");
   const path = `/api/boundaries/${encodeURIComponent(boundary.event_id)}/replay`;
   return (
     <Table.Tr>
@@ -91,12 +91,7 @@ function EventRow({ boundary }: { boundary: Boundary }) {
           size="compact-xs"
           variant="default"
           loading={isBusy}
-          onClick={() =>
-            void run(
-              () => sendJSON("POST", path),
-              () => texts.hooks.replayed,
-            )
-          }
+          onClick={() => void run(() => sendJSON("POST", path), texts.hooks.replayed)}
         >
           {texts.hooks.replay}
         </Button>

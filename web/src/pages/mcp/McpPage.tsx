@@ -12,7 +12,7 @@ import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { errorMessage } from "@/components/notices";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { ServerForm } from "./ServerForm";
 
@@ -66,19 +66,15 @@ interface RowProps {
 
 function ServerRow({ server, onTested }: RowProps) {
   const texts = useTexts().mcp;
-  const [isTesting, setTesting] = useState(false);
-  const { run, isBusy } = useMutationRunner("mcp-servers");
+  const { run: runTest, isBusy: isTesting } = useChange();
+  const { run, isBusy } = useChange("mcp-servers");
   const path = `/api/mcp-servers/${encodeURIComponent(server.name)}`;
-  const test = async () => {
-    setTesting(true);
-    try {
-      onTested({ ...(await sendJSON<McpTest>("POST", `${path}/test`)), name: server.name });
-    } catch (error) {
-      onTested({ name: server.name, is_ok: false, problem: errorMessage(error), tools: [] });
-    } finally {
-      setTesting(false);
-    }
-  };
+  const test = () =>
+    runTest(
+      async () => onTested({ ...(await sendJSON<McpTest>("POST", `${path}/test`)), name: server.name }),
+      undefined,
+      (error) => onTested({ name: server.name, is_ok: false, problem: errorMessage(error), tools: [] }),
+    );
   const limits = [server.is_sandboxed ? texts.sandboxed : texts.notSandboxed, !server.has_network && texts.noNetwork];
   return (
     <Table.Tr>
@@ -111,12 +107,7 @@ function ServerRow({ server, onTested }: RowProps) {
               label={texts.remove}
               name={texts.removeLabel(server.name)}
               question={texts.removeQuestion(server.name)}
-              onConfirm={() =>
-                void run(
-                  () => sendJSON("DELETE", path),
-                  () => texts.removed(server.name),
-                )
-              }
+              onConfirm={() => void run(() => sendJSON("DELETE", path), texts.removed(server.name))}
             />
           )}
         </Group>

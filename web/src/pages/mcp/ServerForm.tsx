@@ -1,11 +1,9 @@
 import { Button, Group, Modal, SegmentedControl, Stack, Textarea, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { PendingChange } from "@/api/types";
 import { FormProblem } from "@/components/FormProblem";
-import { useFormRequest } from "@/components/useFormRequest";
+import { onSubmit, useForm } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { parseVariables } from "./variables";
 
@@ -16,9 +14,8 @@ const FIELDS = ["name", "command", "url", "variables"] as const;
 export function ServerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const { mcp, general } = useTexts();
   const texts = mcp.form;
-  const client = useQueryClient();
   const [draft, setDraft] = useState(EMPTY);
-  const { form, isBusy, problems, setProblems, refuse, run } = useFormRequest(FIELDS);
+  const { form, isBusy, problems, setProblems, refuse, run } = useForm(FIELDS, "pending-changes");
   const isUrl = draft.kind === "url";
   const targetName = isUrl ? "url" : "command";
   const field = (name: "name" | "target" | "variables") => {
@@ -31,22 +28,18 @@ export function ServerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () =
         setDraft({ ...draft, [name]: event.currentTarget.value }),
     };
   };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = onSubmit(async () => {
     const variables = parseVariables(draft.variables, isUrl ? ":" : "=");
     if (variables === null) {
       refuse({ variables: isUrl ? texts.badHeaders : texts.badVariables });
       return;
     }
-    void run(async () => {
-      const body = { name: draft.name, [targetName]: draft.target, variables };
-      const change = await sendJSON<PendingChange>("POST", "/api/mcp-servers", body);
-      notifications.show({ message: texts.requested(change.name) });
-      await client.invalidateQueries({ queryKey: ["pending-changes"] });
-      setDraft(EMPTY);
-      onClose();
-    });
-  };
+    const body = { name: draft.name, [targetName]: draft.target, variables };
+    const send = () => sendJSON<PendingChange>("POST", "/api/mcp-servers", body);
+    if (!(await run(send, (change) => texts.requested(change.name)))) return;
+    setDraft(EMPTY);
+    onClose();
+  });
   return (
     <Modal opened={isOpen} onClose={onClose} title={texts.title} closeButtonProps={{ "aria-label": general.close }}>
       <form ref={form} onSubmit={submit}>

@@ -1,9 +1,10 @@
 import { ActionIcon, Button, Group, Progress, Stack, Text, Textarea, Tooltip } from "@mantine/core";
 import { Pencil, Plus, Trash2 } from "lucide-react";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { MemoryFile } from "@/api/types";
 import { errorMessage, showError } from "@/components/notices";
 import { Panel } from "@/components/Panel";
+import { onSubmit, useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
 import classes from "./Memory.module.css";
@@ -135,23 +136,16 @@ interface FormProps {
 function EntryForm({ label, text, onSave, onCancel }: FormProps) {
   const texts = useTexts().general;
   const [draft, setDraft] = useState(text);
-  const [isBusy, setBusy] = useState(false);
+  const { run, isBusy } = useChange();
   const [problem, setProblem] = useState<string | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => field.current?.focus(), []);
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    try {
-      await onSave(draft.trim());
-    } catch (error) {
-      setProblem(errorMessage(error));
-      field.current?.focus();
-    }
-    setBusy(false);
+  const refuse = (error: unknown) => {
+    setProblem(errorMessage(error));
+    field.current?.focus();
   };
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <form onSubmit={onSubmit(() => run(() => onSave(draft.trim()), undefined, refuse))}>
       <Stack gap="xs" mt="xs">
         <Textarea
           aria-label={label}

@@ -12,7 +12,7 @@ import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { formatCompact, formatInteger } from "@/i18n/format";
 import classes from "./Models.module.css";
@@ -27,7 +27,7 @@ export default function ModelsPage() {
   const [search] = useDebouncedValue(query.trim(), SEARCH_DELAY_MS);
   const [edited, setEdited] = useState<string | null>(null);
   const client = useQueryClient();
-  const { run, isBusy } = useMutationRunner("models");
+  const { run, isBusy } = useChange("models");
   const { data, error, refetch } = useQuery({
     queryKey: ["models", "catalog", search],
     queryFn: () => fetchJSON<ModelCatalog>(withQuery("/api/models/catalog", { search })),

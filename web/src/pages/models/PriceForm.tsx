@@ -1,12 +1,10 @@
 import { Button, Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { sendJSON, withQuery } from "@/api/client";
 import type { ModelCatalog } from "@/api/types";
 import { FormDialog } from "@/components/FormDialog";
 import { FormProblem } from "@/components/FormProblem";
-import { useFormRequest } from "@/components/useFormRequest";
+import { onSubmit, useForm } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 type Price = number | string;
@@ -23,7 +21,6 @@ interface Props {
 /** The price of a model; without one of its own, the known price applies. */
 export function PriceForm({ model, catalog, onClose }: Props) {
   const { models: texts, general } = useTexts();
-  const client = useQueryClient();
   const own = catalog.prices.find((one) => one.model === model);
   const known = catalog.items.find((one) => one.model === model);
   const [name, setName] = useState(model);
@@ -31,13 +28,10 @@ export function PriceForm({ model, catalog, onClose }: Props) {
   const [output, setOutput] = useState<Price>(own?.output ?? known?.output_price ?? "");
   const [cacheRead, setCacheRead] = useState<Price>(own?.cache_read ?? "");
   const [cacheWrite, setCacheWrite] = useState<Price>(own?.cache_write ?? "");
-  const { form, isBusy, problems, run, onSubmit } = useFormRequest(FIELDS);
+  const { form, isBusy, problems, run } = useForm(FIELDS, "models");
 
   const change = async (work: () => Promise<unknown>, done: string) => {
-    await work();
-    notifications.show({ message: done });
-    await client.invalidateQueries({ queryKey: ["models"] });
-    onClose();
+    if (await run(work, done)) onClose();
   };
   const submit = onSubmit(() => {
     const optional = (price: Price) => (price === "" ? null : price);
@@ -51,9 +45,7 @@ export function PriceForm({ model, catalog, onClose }: Props) {
     return change(() => sendJSON("PUT", "/api/models/prices", body), texts.priceSaved(body.model));
   });
   const remove = () =>
-    void run(() =>
-      change(() => sendJSON("DELETE", withQuery("/api/models/prices", { model })), texts.priceRemoved(model)),
-    );
+    void change(() => sendJSON("DELETE", withQuery("/api/models/prices", { model })), texts.priceRemoved(model));
   const price = (field: string, label: string, value: Price, onChange: (value: Price) => void) => (
     <NumberInput
       name={field}

@@ -7,7 +7,7 @@ import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 /** The mode, the sandbox and the rules. */
@@ -42,12 +42,9 @@ export default function PermissionsPage() {
 
 function RulesPanel({ rules }: { rules: string[] }) {
   const texts = useTexts().permissions;
-  const { run, isBusy } = useMutationRunner("permissions");
+  const { run, isBusy } = useChange("permissions");
   const revoke = (rule: string) =>
-    void run(
-      () => sendJSON("DELETE", withQuery("/api/permissions/rules", { rule })),
-      () => texts.revoked(rule),
-    );
+    void run(() => sendJSON("DELETE", withQuery("/api/permissions/rules", { rule })), texts.revoked(rule));
   return (
     <Panel title={texts.rules} help={texts.rulesHelp}>
       {rules.length === 0 && (

@@ -9,7 +9,7 @@ import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 /** Installed plugins, with switches to enable them. */
@@ -51,12 +51,12 @@ function PageOnly({ tab }: { tab: PluginTab }) {
 
 function Plugin({ plugin }: { plugin: PluginItem }) {
   const texts = useTexts().plugins;
-  const { run, isBusy } = useMutationRunner("plugins", "tabs", "hooks", "pending-changes");
+  const { run, isBusy } = useChange("plugins", "tabs", "hooks", "pending-changes");
   const key = plugin.key.split("/").map(encodeURIComponent).join("/");
   const change = (isOn: boolean) =>
     void run(
       () => sendJSON("POST", `/api/plugins/${key}/${isOn ? "enable" : "disable"}`),
-      () => (isOn ? texts.requested(plugin.name) : texts.restart),
+      isOn ? texts.requested(plugin.name) : texts.restart,
     );
   return (
     <Card facts={plugin} name={plugin.name} title={plugin.name} hooks={plugin.hooks}>

@@ -1,11 +1,9 @@
 import { Button, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { PendingChange } from "@/api/types";
 import { FormProblem } from "@/components/FormProblem";
-import { useFormRequest } from "@/components/useFormRequest";
+import { onSubmit, useForm } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 const EMPTY = { schedule: "", prompt: "", name: "", time_zone: "" };
@@ -15,9 +13,8 @@ const FIELDS = Object.keys(EMPTY);
 export function JobForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const { schedules, general } = useTexts();
   const texts = schedules.form;
-  const client = useQueryClient();
   const [draft, setDraft] = useState(EMPTY);
-  const { form, isBusy, problems, onSubmit } = useFormRequest(FIELDS);
+  const { form, isBusy, problems, run } = useForm(FIELDS, "pending-changes");
   const field = (name: keyof typeof EMPTY) => ({
     name,
     value: draft[name],
@@ -26,9 +23,8 @@ export function JobForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
       setDraft({ ...draft, [name]: event.currentTarget.value }),
   });
   const submit = onSubmit(async () => {
-    const change = await sendJSON<PendingChange>("POST", "/api/schedules", draft);
-    notifications.show({ message: texts.requested(change.name) });
-    await client.invalidateQueries({ queryKey: ["pending-changes"] });
+    const send = () => sendJSON<PendingChange>("POST", "/api/schedules", draft);
+    if (!(await run(send, (change) => texts.requested(change.name)))) return;
     setDraft(EMPTY);
     onClose();
   });

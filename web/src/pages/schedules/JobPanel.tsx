@@ -10,7 +10,7 @@ import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 import { formatDateTime, formatDollars, formatDuration } from "@/i18n/format";
 import classes from "./Schedules.module.css";
@@ -60,18 +60,10 @@ export function JobPanel({ job }: { job: ScheduledJob }) {
 
 function JobActions({ job }: { job: ScheduledJob }) {
   const texts = useTexts().schedules;
-  const { run, isBusy } = useMutationRunner("schedules");
+  const { run, isBusy } = useChange("schedules");
   const path = `/api/schedules/${job.number}`;
-  const post = (action: string, done: string) => () =>
-    void run(
-      () => sendJSON("POST", `${path}/${action}`),
-      () => done,
-    );
-  const remove = () =>
-    void run(
-      () => sendJSON("DELETE", path),
-      () => texts.removed(job.name),
-    );
+  const post = (action: string, done: string) => () => void run(() => sendJSON("POST", `${path}/${action}`), done);
+  const remove = () => void run(() => sendJSON("DELETE", path), texts.removed(job.name));
   return (
     <>
       {job.state === "active" && (

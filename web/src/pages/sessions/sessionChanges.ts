@@ -40,5 +40,6 @@ export async function applyBulkAction(
 
 /** Refetch all queries that show sessions. */
 export async function refreshSessions(client: QueryClient): Promise<void> {
-  await Promise.all(["sessions", "session", "overview"].map((key) => client.invalidateQueries({ queryKey: [key] })));
+  const keys = ["sessions", "session", "overview"] as const;
+  await Promise.all(keys.map((key) => client.invalidateQueries({ queryKey: [key] })));
 }

@@ -1,28 +1,27 @@
 import { Button, Group, PasswordInput, Select, Stack, Text, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { sendJSON } from "@/api/client";
 import { Panel } from "@/components/Panel";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { onSubmit, useChange } from "@/components/useChange";
 import { useTexts } from "@/i18n";
 
 /** Choose a model of a hosted provider as the default, and store its key. */
 export function ProviderPanel() {
   const texts = useTexts().provider;
-  const { run, isBusy } = useMutationRunner("settings", "models");
+  const { run, isBusy } = useChange("settings", "models");
   const [provider, setProvider] = useState("anthropic");
   const [model, setModel] = useState("");
   const [key, setKey] = useState("");
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = onSubmit(async () => {
     const isSaved = await run(
       () => sendJSON<{ model: string; notes: string[] }>("PUT", "/api/models/default", { provider, model, key }),
       (saved) => [texts.saved(saved.model), ...saved.notes].join(" "),
     );
     if (isSaved) setKey(""); // the key is not kept in the page
-  };
+  });
   return (
     <Panel title={texts.title}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form onSubmit={submit}>
         <Stack gap="sm" maw="44rem">
           <Text size="sm" c="dimmed">
             {texts.lead}

@@ -10,12 +10,11 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { PendingChange, SettingItem } from "@/api/types";
 import { errorMessage } from "@/components/notices";
+import { onSubmit, useChange } from "@/components/useChange";
 import { type Texts, useTexts } from "@/i18n";
 
 /** The changed setting, or the change that waits for a confirmation. */
@@ -25,8 +24,7 @@ type SettingValue = string | number | boolean | string[];
 /** A form field for one setting. */
 export function SettingField({ item }: { item: SettingItem }) {
   const texts = useTexts();
-  const client = useQueryClient();
-  const [isBusy, setBusy] = useState(false);
+  const { run, isBusy } = useChange("settings", "gateway", "pending-changes");
   const [problem, setProblem] = useState<string | null>(null);
   const [draft, setDraft] = useState<SettingValue>(initialValue(item));
   useEffect(() => {
@@ -42,28 +40,16 @@ export function SettingField({ item }: { item: SettingItem }) {
     "code" in answer ? texts.settings.requested(item.name) : texts.settings.saved(item.name);
   /** Send a change; a refusal is shown at the field. */
   const send = async (change: () => Promise<Answer>): Promise<boolean> => {
-    setBusy(true);
-    try {
-      notifications.show({ message: doneText(await change()) });
-      setProblem(null);
-      for (const key of ["settings", "gateway", "pending-changes"]) await client.invalidateQueries({ queryKey: [key] });
-      return true;
-    } catch (error) {
-      setProblem(errorMessage(error));
-      return false;
-    } finally {
-      setBusy(false);
-    }
+    const isDone = await run(change, doneText, (error) => setProblem(errorMessage(error)));
+    if (isDone) setProblem(null);
+    return isDone;
   };
   const save = async (value: SettingValue) => {
     const isSaved = await send(() => sendJSON<Answer>("PUT", path, { value }));
     // A secret is not kept in the page, and a requested value does not apply yet.
     if (isSaved && (item.is_secret || item.only_by_hand)) setDraft(initialValue(item));
   };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    void save(draft);
-  };
+  const submit = onSubmit(() => save(draft));
 
   return (
     <form onSubmit={submit}>
