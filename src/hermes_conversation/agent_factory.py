@@ -191,9 +191,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     new_agent = functools.partial(
         AIAgent, db, platform=options.platform, cwd=cwd, guard=guard, plugins=turn_plugins(),
         announce=with_plan_note(hooks or notify_plugins, approvals),
-        limits=TurnLimits(
-            settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")
-        ),
+        limits=_turn_limits(settings),
         max_steps=options.max_steps or settings.get_int("agent.max_steps"),
     )  # fmt: skip
 
@@ -219,10 +217,15 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         review_turns=0 if memory is None else settings.get_int("memory.review_turns"),
         checkpoints=checkpoints,
     )  # fmt: skip
-    withdraw = offer_to_plugins(
-        agent, is_chat=bool(options.chat is not None or options.session_key)
-    )
+    is_chat = options.chat is not None or bool(options.session_key)
+    withdraw = offer_to_plugins(agent, is_chat=is_chat)
     return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items(), withdraw, hooks)
+
+
+def _turn_limits(settings: Settings) -> TurnLimits:
+    return TurnLimits(
+        settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")
+    )
 
 
 def _load_extensions(context: AgentContext) -> Extensions:
