@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from hermes_achievements.catalogue import UserCatalogue
 from hermes_achievements.evaluation import records
 from hermes_achievements.evaluation.dates import Threshold
-from hermes_achievements.evaluation.record_storage import FolderStorage
-from hermes_achievements.evaluation.records import UnlockRecords, is_dated
+from hermes_achievements.evaluation.records import FolderStorage, UnlockRecords, is_dated
 from hermes_achievements.evaluation.standings import (
     FALLING_VALUES,
     count_states,
     evaluate,
     reached_tiers,
 )
-from hermes_achievements.scan.status import ScanProcess, ScanStatus
 from hermes_achievements.scan.survey import (
     ScanFollower,
+    ScanProcess,
+    ScanStatus,
     SurveyRequest,
     survey,
     survey_in_subprocess,
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Achievement, Catalogue
     from hermes_achievements.evaluation.dates import UnlockMoment
-    from hermes_achievements.evaluation.record_storage import RecordStorage
-    from hermes_achievements.evaluation.records import ClaimedAnnouncement
+    from hermes_achievements.evaluation.records import ClaimedAnnouncement, RecordStorage
     from hermes_achievements.evaluation.snapshot import (
         AchievementView,
         AnnouncedUnlock,

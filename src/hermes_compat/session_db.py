@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Concatenate, Final, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, NoReturn, ParamSpec, TypeAlias, TypeVar
 
-from hermes_compat import session_rows
 from hermes_core.messages import sanitize_title
 from hermes_state.delivery.handoffs import HandoffRepository
 from hermes_state.delivery.leases import CompressionLockRepository
+from hermes_state.messages import rows as message_rows
 from hermes_state.messages.edits import EditRepository
 from hermes_state.messages.history import ExportRepository, MessageRepository
 from hermes_state.repository import MetaRepository
 from hermes_state.search.repository import SearchRepository
+from hermes_state.sessions import records
 from hermes_state.sessions.labels import TitleRepository
 from hermes_state.sessions.lists import ListRepository
 from hermes_state.sessions.lookup import LookupRepository
@@ -24,11 +25,132 @@ from hermes_state.store import SessionDB
 from hermes_state.upkeep.statistics import StatisticsRepository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from hermes_compat.session_rows import RowDict
+    from hermes_state.delivery.handoffs import Handoff
     from hermes_state.engine.transaction import Columns
+    from hermes_state.messages.edits import Rewind
+    from hermes_state.messages.history import (
+        AnchoredView,
+        ExportedSession,
+        MessageWindow,
+        RecentPrompt,
+    )
+    from hermes_state.messages.rows import MessageRow
     from hermes_state.repository import Repository
+    from hermes_state.search.hits import FoundMessage, FoundMessageDict
+    from hermes_state.sessions.records import ListedSession, SessionRow
+    from hermes_state.sessions.retention import HouseKeeping
+    from hermes_state.sessions.usage import UsageTotals
+
+RowDict: TypeAlias = "dict[str, object]"
+
+LIST_FIELDS: Final = ("preview", "last_active", "kind", "unread")
+
+
+def session_dict(columns: Columns, session: SessionRow | None) -> RowDict | None:
+    """All columns of a session."""
+    return None if session is None else records.by_column(columns, session)
+
+
+def session_dicts(columns: Columns, sessions: Iterable[SessionRow]) -> list[RowDict]:
+    """All columns of sessions."""
+    return [records.by_column(columns, session) for session in sessions]
+
+
+def listed_dicts(columns: Columns, rows: Iterable[ListedSession]) -> list[RowDict]:
+    """The rows of a list, without the system prompt."""
+    names = (*records.COLUMNS, *records.other_columns(columns), *LIST_FIELDS)
+    return [_listed(names, row) for row in rows]
+
+
+def _listed(names: tuple[str, ...], row: ListedSession) -> RowDict:
+    session, preview, last_active, root_id, kind, unread = row
+    # One tuple and one dictionary per row, because lists are long.
+    values = session[:-1] + session.others + (preview, last_active, kind, unread)
+    listed: RowDict = dict(zip(names, values, strict=True))
+    del listed["system_prompt"]
+    if root_id != session.id:
+        listed["_lineage_root_id"] = root_id
+    return listed
+
+
+def message_dicts(columns: Columns, messages: Iterable[MessageRow]) -> list[RowDict]:
+    """Message rows."""
+    return [message_rows.by_column(columns, message) for message in messages]
+
+
+def export_dict(columns: Columns, export: ExportedSession | None) -> RowDict | None:
+    """A session with its messages."""
+    return None if export is None else _export(columns, export)
+
+
+def export_dicts(columns: Columns, exports: Iterable[ExportedSession]) -> list[RowDict]:
+    """Sessions with their messages."""
+    return [_export(columns, export) for export in exports]
+
+
+def _export(columns: Columns, export: ExportedSession) -> RowDict:
+    messages = message_dicts(columns, export.messages)
+    return {**records.by_column(columns, export.session), "messages": messages}
+
+
+def hit_dicts(_columns: Columns, hits: Iterable[FoundMessage]) -> list[FoundMessageDict]:
+    """Search results."""
+    return [hit.as_dict() for hit in hits]
+
+
+def prompt_dicts(_columns: Columns, prompts: Iterable[RecentPrompt]) -> list[RowDict]:
+    """The latest user messages."""
+    return [prompt._asdict() for prompt in prompts]
+
+
+def window_dict(columns: Columns, view: MessageWindow) -> RowDict:
+    """Rows around a message."""
+    return {
+        "window": message_dicts(columns, view.window),
+        "messages_before": view.messages_before,
+        "messages_after": view.messages_after,
+    }
+
+
+def view_dict(columns: Columns, view: AnchoredView) -> RowDict:
+    """Rows around a message, with the first and last rows of the session."""
+    return {
+        **window_dict(columns, view.around),
+        "bookend_start": message_dicts(columns, view.bookend_start),
+        "bookend_end": message_dicts(columns, view.bookend_end),
+    }
+
+
+def rewind_dict(columns: Columns, rewind: Rewind) -> RowDict:
+    """The result of a rewind."""
+    return {
+        "rewound_count": rewind.rewound_count,
+        "target_message": message_dicts(columns, [rewind.target_message])[0],
+        "new_head_id": rewind.new_head_id,
+    }
+
+
+def handoff_dict(_columns: Columns, handoff: Handoff | None) -> RowDict | None:
+    """The state of a hand-off."""
+    return None if handoff is None else handoff._asdict()
+
+
+def house_keeping_dict(_columns: Columns, done: HouseKeeping) -> RowDict:
+    """What was done to keep the history small; the file is never vacuumed without asking."""
+    return {
+        "skipped": done.is_skipped,
+        "pruned": done.pruned,
+        "purged": done.purged,
+        "vacuumed": False,
+    }
+
+
+def usage_dict(_columns: Columns, totals: UsageTotals) -> RowDict:
+    """Totals over all sessions."""
+    return totals._asdict()
+
 
 # Names of hermes-agent's methods for topics of direct chats on Telegram.
 TOPIC_NAME: Final = "telegram_topic"
@@ -88,7 +210,7 @@ class OriginalSessionDB(SessionDB):
 
     def get_session(self, session_id: str) -> RowDict | None:
         """All columns of a session, or None; one in the trash also has `trashed_at`."""
-        found = session_rows.session_dict(self.engine.columns, self.sessions.find(session_id))
+        found = session_dict(self.engine.columns, self.sessions.find(session_id))
         trashed_at = None if found is None else self.trash.trashed_at(session_id)
         if found is not None and trashed_at is not None:
             found["trashed_at"] = trashed_at
@@ -105,29 +227,23 @@ class OriginalSessionDB(SessionDB):
 
     append_message = method_of("messages", MessageRepository.append_message)
     append_messages_batch = method_of("messages", MessageRepository.append_messages_batch)
-    get_messages = dicts_of("messages", MessageRepository.rows, session_rows.message_dicts)
+    get_messages = dicts_of("messages", MessageRepository.rows, message_dicts)
     get_messages_as_conversation = method_of(
         "messages", MessageRepository.get_messages_as_conversation
     )
-    list_recent_user_messages = dicts_of(
-        "messages", MessageRepository.recent_prompts, session_rows.prompt_dicts
-    )
-    get_messages_around = dicts_of("messages", MessageRepository.around, session_rows.window_dict)
-    get_anchored_view = dicts_of(
-        "messages", MessageRepository.anchored_view, session_rows.view_dict
-    )
+    list_recent_user_messages = dicts_of("messages", MessageRepository.recent_prompts, prompt_dicts)
+    get_messages_around = dicts_of("messages", MessageRepository.around, window_dict)
+    get_anchored_view = dicts_of("messages", MessageRepository.anchored_view, view_dict)
 
-    rewind_to_message = dicts_of("edits", EditRepository.rewind, session_rows.rewind_dict)
+    rewind_to_message = dicts_of("edits", EditRepository.rewind, rewind_dict)
     restore_rewound = method_of("edits", EditRepository.restore_rewound)
     archive_and_compact = method_of("edits", EditRepository.archive_and_compact)
     replace_messages = method_of("edits", EditRepository.replace_messages)
     clear_messages = method_of("edits", EditRepository.clear_messages)
 
-    list_sessions_rich = dicts_of("lists", ListRepository.sessions, session_rows.listed_dicts)
-    search_sessions = dicts_of("lists", ListRepository.search_sessions, session_rows.listed_dicts)
-    search_sessions_by_id = dicts_of(
-        "lists", ListRepository.search_sessions_by_id, session_rows.listed_dicts
-    )
+    list_sessions_rich = dicts_of("lists", ListRepository.sessions, listed_dicts)
+    search_sessions = dicts_of("lists", ListRepository.search_sessions, listed_dicts)
+    search_sessions_by_id = dicts_of("lists", ListRepository.search_sessions_by_id, listed_dicts)
     session_count = method_of("lists", ListRepository.session_count)
 
     def list_cron_job_runs(self, job_id: str, limit: int = 20, offset: int = 0) -> list[RowDict]:
@@ -135,15 +251,15 @@ class OriginalSessionDB(SessionDB):
         runs = self.lists.sessions(
             limit=limit, offset=offset, sources=["cron"], id_query=f"cron_{job_id}_"
         )
-        return session_rows.listed_dicts(self.engine.columns, runs)
+        return listed_dicts(self.engine.columns, runs)
 
-    search_messages = dicts_of("search", SearchRepository.find, session_rows.hit_dicts)
+    search_messages = dicts_of("search", SearchRepository.find, hit_dicts)
 
     resolve_session_id = method_of("lookup", LookupRepository.resolve_session_id)
 
     set_session_title = method_of("titles", TitleRepository.set_session_title)
     get_session_title = method_of("titles", TitleRepository.get_session_title)
-    get_session_by_title = dicts_of("titles", TitleRepository.find, session_rows.session_dict)
+    get_session_by_title = dicts_of("titles", TitleRepository.find, session_dict)
     resolve_session_by_title = method_of("titles", TitleRepository.resolve_session_by_title)
     get_next_title_in_lineage = method_of("titles", TitleRepository.get_next_title_in_lineage)
     get_compression_tip = method_of("titles", TitleRepository.get_compression_tip)
@@ -151,7 +267,7 @@ class OriginalSessionDB(SessionDB):
 
     update_token_counts = method_of("usage", UsageRepository.update_token_counts)
     record_auxiliary_usage = method_of("usage", UsageRepository.record_auxiliary_usage)
-    usage_totals = dicts_of("usage", UsageRepository.totals, session_rows.usage_dict)
+    usage_totals = dicts_of("usage", UsageRepository.totals, usage_dict)
 
     delete_session = method_of("trash", TrashRepository.delete_session)
     delete_sessions = method_of("trash", TrashRepository.delete_sessions)
@@ -170,13 +286,11 @@ class OriginalSessionDB(SessionDB):
 
     def maybe_auto_prune_and_vacuum(self, /, **_ignored: object) -> RowDict:
         """Once a day: purge and prune old sessions, whatever the arguments; never vacuums."""
-        return session_rows.house_keeping_dict(self.engine.columns, self.retention.keep_house())
+        return house_keeping_dict(self.engine.columns, self.retention.keep_house())
 
-    export_session = dicts_of("exports", ExportRepository.session, session_rows.export_dict)
-    export_session_lineage = dicts_of(
-        "exports", ExportRepository.conversation, session_rows.export_dicts
-    )
-    export_all = dicts_of("exports", ExportRepository.iter_exports, session_rows.export_dicts)
+    export_session = dicts_of("exports", ExportRepository.session, export_dict)
+    export_session_lineage = dicts_of("exports", ExportRepository.conversation, export_dicts)
+    export_all = dicts_of("exports", ExportRepository.iter_exports, export_dicts)
 
     get_meta = method_of("meta", MetaRepository.get_meta)
     set_meta = method_of("meta", MetaRepository.set_meta)
@@ -195,10 +309,8 @@ class OriginalSessionDB(SessionDB):
     claim_handoff = method_of("handoffs", HandoffRepository.claim_handoff)
     complete_handoff = method_of("handoffs", HandoffRepository.complete_handoff)
     fail_handoff = method_of("handoffs", HandoffRepository.fail_handoff)
-    get_handoff_state = dicts_of("handoffs", HandoffRepository.find, session_rows.handoff_dict)
-    list_pending_handoffs = dicts_of(
-        "handoffs", HandoffRepository.pending, session_rows.session_dicts
-    )
+    get_handoff_state = dicts_of("handoffs", HandoffRepository.find, handoff_dict)
+    list_pending_handoffs = dicts_of("handoffs", HandoffRepository.pending, session_dicts)
 
     session_count_by_source = method_of("statistics", StatisticsRepository.session_count_by_source)
     vacuum = method_of("statistics", StatisticsRepository.vacuum)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from gateway.routing.session_routes import SessionRoutes
 from gateway.routing.sources import local_now
-from hermes_compat import session_rows
+from hermes_compat import session_db
 from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gateway.config import GatewayConfig
     from gateway.routing.sources import SessionEntry
-    from hermes_compat.session_rows import RowDict
+    from hermes_compat.session_db import RowDict
     from hermes_core.messages import Message
 
 
@@ -89,7 +89,7 @@ class SessionStore(SessionRoutes):
     def rewind_session(self, session_id: str, target_message_id: int) -> RowDict:
         """Undo the messages of a session from one of the user's on."""
         undone = self._db.edits.rewind(session_id, target_message_id)
-        return session_rows.rewind_dict(self._db.engine.columns, undone)
+        return session_db.rewind_dict(self._db.engine.columns, undone)
 
     def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
         """The entry of the chat that has a session."""

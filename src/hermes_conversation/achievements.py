@@ -94,8 +94,7 @@ def time_zone() -> tuple[str, bool]:
     Without a setting it is the one used first: a service and a shell of the same user may
     have different zones, and a day must be the same day for both.
     """
-    from hermes_achievements.evaluation.record_storage import FolderStorage  # noqa: PLC0415 - loaded when it is needed
-    from hermes_achievements.evaluation.records import UnlockRecords  # noqa: PLC0415 - as above
+    from hermes_achievements.evaluation.records import FolderStorage, UnlockRecords  # noqa: PLC0415 - loaded when it is needed
 
     chosen = ConfigFile.of_home().settings().get_str("display.timezone")
     if chosen:
@@ -140,14 +139,14 @@ class SharedStorage:
 
     def write(self, name: str, value: JsonObject) -> None:
         """Replace an object."""
-        from hermes_achievements.evaluation.record_storage import encode  # noqa: PLC0415 - loaded when it is needed
+        from hermes_achievements.evaluation.records import encode  # noqa: PLC0415 - loaded when it is needed
 
         with _shared_files() as files:
             files.put(f"{ACHIEVEMENTS_PREFIX}{name}", encode(value))
 
     def change(self, name: str, change: Callable[[JsonObject], JsonObject]) -> None:
         """Replace an object in one transaction."""
-        from hermes_achievements.evaluation.record_storage import encode  # noqa: PLC0415 - loaded when it is needed
+        from hermes_achievements.evaluation.records import encode  # noqa: PLC0415 - loaded when it is needed
 
         with _shared_files() as files:
             files.change(

@@ -1,4 +1,4 @@
-"""Units that are files."""
+"""Units that are files, and exports: a file that is given by its path and does not change."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from hermes_import.json_lines import HEAD_BYTES, HEAD_KEY, head_of
-from hermes_import.sources import Unit
+from hermes_import.sources import Unit, by_creation
 from hermes_state.imports.rows import UnitState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 def existing(paths: list[Path]) -> list[Path]:
@@ -134,3 +134,43 @@ def start_of(unit: Unit, before: UnitState | None) -> UnitState:
         file.seek(before.position - 1)
         is_line_start = file.read(1) == b"\n"
     return before if is_same and is_line_start else UnitState("")
+
+
+class ExportFiles:
+    """Exports of one program or service."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+
+    def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
+        """None: an export is given by its path."""
+        del home, environ
+        return []
+
+    def units(self, root: Path) -> Iterator[Unit]:
+        """The export as a whole."""
+        unit = file_unit(root)
+        if unit is not None:
+            yield unit
+
+    def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
+        """The export as a whole."""
+        del paths
+        return self.units(root)
+
+    def in_order(self, units: list[Unit]) -> list[Unit]:
+        """The exports by age."""
+        return by_creation(units)
+
+    def watched(self, root: Path) -> list[Path]:
+        """None: an export does not change."""
+        del root
+        return []
+
+    def polled(self, root: Path) -> list[Path]:
+        """None."""
+        del root
+        return []
+
+    def close(self) -> None:
+        """Nothing is left open."""

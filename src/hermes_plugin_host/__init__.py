@@ -93,6 +93,6 @@ def get_plugin_command_handler(name: str) -> Callable[[str], Any] | None:
 
 
 def _warn(name: str, instead: str) -> None:
-    from hermes_compat.plugins.deprecation import warn_deprecated  # noqa: PLC0415 - rare
+    from hermes_compat.plugins.unsupported import warn_deprecated  # noqa: PLC0415 - rare
 
     warn_deprecated(f"hermes_cli.plugins.{name}", instead)

@@ -8,9 +8,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
+from hermes_achievements.scan.ledger_entries import read_facts
 
 MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 

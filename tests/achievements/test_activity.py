@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 from hermes_achievements.activity import Activity, ToolActivity, summarize_activity
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession, SessionKind
+from hermes_achievements.scan.ledger_entries import read_facts
 
 NOON = 1_780_000_000.0 - 1_780_000_000.0 % 86400 + 43200
 DAY = 86400.0

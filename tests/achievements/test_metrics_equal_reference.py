@@ -30,11 +30,11 @@ from achievements.history_strategies import (
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.classification.shell_commands import command_labels
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
-from hermes_achievements.metrics.fact_reader import fingerprint_of, read_facts
 from hermes_achievements.metrics.facts import ID_FIELD, TIME_FIELD
 from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.metrics.tally import Contribution, compute_contribution
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
+from hermes_achievements.scan.ledger_entries import fingerprint_of, read_facts
 from hermes_state.engine.sqlite.driver import sqlite3
 
 # The benchmarks are programs, not a package: their folder is put on the path.

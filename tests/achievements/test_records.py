@@ -231,8 +231,8 @@ def test_without_write_access_unlocks_are_shown_but_not_announced(
     def refuse(*_: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("hermes_achievements.evaluation.record_storage.folder_locked", refuse)
-    monkeypatch.setattr("hermes_achievements.evaluation.record_storage.write_atomically", refuse)
+    monkeypatch.setattr("hermes_achievements.evaluation.records.folder_locked", refuse)
+    monkeypatch.setattr("hermes_achievements.evaluation.records.write_atomically", refuse)
     builder.send()
     results: list[dict[str, Any]] = []
     result = AchievementService(achievements.folder_path, announce=results.append)

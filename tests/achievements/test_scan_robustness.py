@@ -11,9 +11,8 @@ import pytest
 from achievements.history_builder import HOUR, HistoryBuilder
 from hermes_achievements.classification.shell_commands import command_labels
 from hermes_achievements.evaluation.standings import compute_values
-from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
-from hermes_achievements.scan.ledger_entries import collect_facts
+from hermes_achievements.scan.ledger_entries import collect_facts, read_facts
 from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile

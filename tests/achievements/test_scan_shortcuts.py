@@ -14,9 +14,9 @@ from hermes_achievements.classification import outcomes, shell_commands
 from hermes_achievements.classification.outcomes import SUCCESS_ENDINGS, classify_outcome
 from hermes_achievements.classification.shell_commands import FLAT_COMMAND, command_labels
 from hermes_achievements.classification.tool_kinds import SHELL, extension, file_label
-from hermes_achievements.metrics import fact_reader
-from hermes_achievements.metrics.fact_reader import read_facts, reference_of
+from hermes_achievements.scan import ledger_entries
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
+from hermes_achievements.scan.ledger_entries import read_facts, reference_of
 
 PIECES = [
     *("pytest", "git commit", "cd /srv", "make -j 4", "grep", "sudo", "x=1", "npm run test:unit"),
@@ -158,7 +158,7 @@ def test_times_equal_those_that_are_checked_one_by_one(times: list[Any], started
     rows = [ScannedMessage(number, "user", at) for number, at in enumerate(times, 1)]
     facts = read_facts(session, rows, ()).facts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fact_reader, "_are_plausible", lambda _times: False)
+        patch.setattr(ledger_entries, "_are_plausible", lambda _times: False)
         assert facts == read_facts(session, rows, ()).facts
 
 

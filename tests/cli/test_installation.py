@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_cli.man_page import man_page
+from hermes_cli.commands.system.install import man_page
 from hermes_cli.parser import COMMANDS
 from support.waiting import PATIENCE_SECONDS
 

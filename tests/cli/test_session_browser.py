@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from hermes_cli.commands.sessions.browser import row_list
-from hermes_cli.commands.sessions.browser.app import BrowserApp, Preview, preview_pieces
+from hermes_cli.commands.sessions.browser import app
+from hermes_cli.commands.sessions.browser.app import BrowserApp, Preview, RowList, preview_pieces
 from hermes_cli.commands.sessions.browser.catalogue import (
     BrowserSessions,
     MessageHit,
     RowCatalogue,
     RowEntry,
 )
-from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from support.rows import listed_session, message_row, session_row
@@ -278,7 +277,7 @@ async def test_many_rows_are_loaded_in_pages_and_only_visible_ones_are_rendered(
     monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.PAGE_ROWS", 4)
     rendered: list[str] = []
     monkeypatch.setattr(
-        "hermes_cli.commands.sessions.browser.row_list.line",
+        "hermes_cli.commands.sessions.browser.app.line",
         lambda entry, cells, now: rendered.append(entry.row.id) or "x" * cells,
     )
     picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
@@ -297,10 +296,10 @@ def test_every_line_fills_its_cells_exactly(
     title: str, source: str, match_text: str, columns: int
 ) -> None:
     row = listed_session("x", title=title, source=source, last_active=1.0, message_count=10**7)
-    text = row_list.line(RowEntry(row, match_text), columns, now=2.0)
+    text = app.line(RowEntry(row, match_text), columns, now=2.0)
     assert "\n" not in text
     assert "\x1b" not in text
-    assert width(row_list.heading(columns)) == columns
+    assert width(app.heading(columns)) == columns
     if "\u200d" not in text and "\ufe0f" not in text:  # joined signs: terminals differ
         assert width(text) == columns
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.metrics.facts import ROLE_FIELD, USER_ROLE
+from hermes_achievements.scan.ledger_entries import read_facts
 from hermes_acp.editor_session import replay
 from hermes_acp.tool_calls import ShownCalls
 from hermes_agent.context.compaction import split, user_messages

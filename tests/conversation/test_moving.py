@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_compat.original_home.access import plan_access
-from hermes_compat.original_home.home import OriginalHome, find_home, offered_home
-from hermes_compat.original_home.items import (
+from hermes_compat.original_home.home import (
     ItemState,
     MoveContext,
+    OriginalHome,
     TakenMarks,
     carry_out,
+    find_home,
+    offered_home,
     plan,
 )
 from hermes_compat.original_home.model import plan_fallbacks, translate
-from hermes_compat.original_home.settings import plan_settings
+from hermes_compat.original_home.settings import plan_access, plan_settings
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, UsageError
 from hermes_state import SessionDB

@@ -6,7 +6,7 @@ import hashlib
 import stat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_compat.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.home import ItemState, MoveItem
 from hermes_core import human_format, paths
 from hermes_core.atomic_files import write_atomically
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_compat.original_home.items import MoveContext
+    from hermes_compat.original_home.home import MoveContext
 
 MEMORY_FILES: Final = ("memories/MEMORY.md", "memories/USER.md")
 SKILLS: Final = "skills"

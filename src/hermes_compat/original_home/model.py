@@ -16,16 +16,14 @@ from hermes_agent.providers.apis import (
     ProviderApi,
 )
 from hermes_agent.providers.selection import key_name, save_choice
-from hermes_compat.original_home.home import MODEL_SECTION
-from hermes_compat.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.home import MODEL_SECTION, ItemState, MoveItem
 from hermes_core.config.values import is_url
 from hermes_core.json_values import object_in, objects_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hermes_compat.original_home.home import OriginalHome
-    from hermes_compat.original_home.items import MoveContext
+    from hermes_compat.original_home.home import MoveContext, OriginalHome
     from hermes_core.json_values import JsonObject
 
 KIND: Final = "model"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_compat.original_home.home import read_json
-from hermes_compat.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.home import ItemState, MoveItem, read_json
 from hermes_conversation import achievements
 from hermes_core import human_format
 from hermes_core.errors import UsageError
@@ -18,7 +17,7 @@ from hermes_state.store_settings import store_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_compat.original_home.items import MoveContext
+    from hermes_compat.original_home.home import MoveContext
     from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from gateway.routing import routes_file, sources
-from hermes_compat.original_home.home import read_json
-from hermes_compat.original_home.items import ItemState, MoveItem
+from hermes_compat.original_home.home import ItemState, MoveItem, read_json
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_state.imports.original_history import FILE_NAME, OriginalHistory
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gateway.routing.sources import SessionEntry
-    from hermes_compat.original_home.items import MoveContext
+    from hermes_compat.original_home.home import MoveContext
     from hermes_core.json_values import JsonObject
     from hermes_state.imports.original_history import OriginalSession
 

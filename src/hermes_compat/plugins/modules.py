@@ -11,8 +11,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Final
 
-from hermes_compat.plugins.deprecation import warn_deprecated
-from hermes_compat.plugins.unsupported import module_reason, refuse_module
+from hermes_compat.plugins.unsupported import module_reason, refuse_module, warn_deprecated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

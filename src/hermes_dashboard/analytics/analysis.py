@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_achievements.activity import read_in_process, read_in_subprocess
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.recap import periods
-from hermes_achievements.scan.status import ScanProcess
-from hermes_achievements.scan.survey import SurveyRequest, survey, survey_in_subprocess
+from hermes_achievements.scan.survey import ScanProcess, SurveyRequest, survey, survey_in_subprocess
 from hermes_conversation import achievements
 from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, ScanBusyError, ScanError

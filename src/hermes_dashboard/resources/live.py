@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fastapi import Request  # noqa: TC002 - FastAPI reads annotations
 from starlette.responses import StreamingResponse
 
-from hermes_achievements.evaluation.record_storage import SNAPSHOT_FILE
+from hermes_achievements.evaluation.records import SNAPSHOT_FILE
 from hermes_core import __version__
 from hermes_core.errors import StoreError
 from hermes_core.isolate import attempt

@@ -11,9 +11,16 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
-from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
+from hermes_import.contents import (
+    FAILED,
+    INTERRUPTED,
+    joined,
+    seconds_of,
+    title_of,
+    tool_call,
+    tool_result,
+)
 from hermes_import.line_files import LineFiles, LineReading
-from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,

@@ -16,6 +16,7 @@ from hermes_import.contents import (
     FAILED,
     joined,
     prompt_content,
+    seconds_of,
     title_of,
     tool_call,
     tool_result,
@@ -23,7 +24,6 @@ from hermes_import.contents import (
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in, parse_json
 from hermes_import.files import file_unit, is_there
 from hermes_import.json_lines import JsonLines
-from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from hermes_core.errors import UsageError
 from hermes_core.json_values import object_in, objects_in, text_in
 from hermes_core.paths import hermes_home
-from hermes_import.contents import title_of
-from hermes_import.export_files import ExportFiles
-from hermes_import.files import file_unit
+from hermes_import.contents import seconds_of, title_of
+from hermes_import.files import ExportFiles, file_unit
 from hermes_import.sources import Unit
-from hermes_import.times import seconds_of
 from hermes_state.imports.original_history import FILE_NAME, OriginalHistory
 from hermes_state.imports.repository import ORIGINAL_AGENT
 from hermes_state.imports.rows import (

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.agents.hermes_agent import conversation_of
-from hermes_import.export_files import ExportFiles
+from hermes_import.contents import seconds_of
+from hermes_import.files import ExportFiles
 from hermes_import.json_lines import JsonLines
-from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ImportedMessage,
     ImportedPart,

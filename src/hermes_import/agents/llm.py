@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.json_values import number_in, object_in, text_in
-from hermes_import.contents import FAILED, joined, title_of, tool_call, tool_result
+from hermes_import.contents import FAILED, joined, seconds_of, title_of, tool_call, tool_result
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in
 from hermes_import.files import existing
-from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,

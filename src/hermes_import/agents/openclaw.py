@@ -16,13 +16,13 @@ from hermes_import.contents import (
     INTERRUPTED,
     joined,
     prompt_content,
+    seconds_of,
     title_of,
     tool_call,
     tool_result,
 )
 from hermes_import.databases import DatabaseSource, ListedConversation, parse_json
 from hermes_import.files import existing, matching
-from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,

@@ -18,13 +18,13 @@ from hermes_import.contents import (
     INTERRUPTED,
     joined,
     prompt_content,
+    seconds_of,
     title_of,
     tool_call,
     tool_result,
 )
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in
 from hermes_import.files import is_regular, matching
-from hermes_import.times import seconds_of
 from hermes_state.imports.foreign_database import file_state
 from hermes_state.imports.rows import (
     ConversationKind,

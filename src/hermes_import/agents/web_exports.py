@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
-from hermes_import.contents import joined, title_of, tool_call, tool_result
-from hermes_import.export_files import ExportFiles
-from hermes_import.files import file_unit, is_regular
+from hermes_import.contents import joined, seconds_of, title_of, tool_call, tool_result
+from hermes_import.files import ExportFiles, file_unit, is_regular
 from hermes_import.line_files import DAMAGED_RECORD, UNEXPECTED
-from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ImportedConversation,
     ImportedMessage,

@@ -5,21 +5,22 @@ from __future__ import annotations
 import calendar
 import time
 from itertools import groupby
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from hermes_achievements.evaluation import views
 from hermes_achievements.evaluation.standings import STATES
 from hermes_achievements.evaluation.views import SessionTitles, with_titles
 from hermes_cli import history
 from hermes_cli.commands.achievements import display, report
-from hermes_cli.commands.achievements import export as achievement_export
-from hermes_cli.commands.achievements.details import find_achievement, show
 from hermes_cli.commands.achievements.display import (
     Tiers,
     amount_text,
     cell,
+    find_achievement,
     name_cells,
     print_line,
+    show,
 )
 from hermes_cli.commands.achievements.overview import overview, step_as_dict
 from hermes_cli.commands.achievements.report import new_unlocks, open_report, tiers_by_id
@@ -171,20 +172,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     timeline.add_argument("--source", help=SOURCE_HELP)
     add_json_option(timeline)
-    export = add_command(
+    exporting = add_command(
         actions,
         "export",
         "export achievements to a file, without conversation titles",
         examples="examples:\n  hermes achievements export earned.svg\n"
         "  hermes achievements export --format json\n",
-        run=achievement_export.export,
+        run=export,
     )
-    export.add_argument("file", metavar="FILE", nargs="?", default=achievement_export.STDOUT,
+    exporting.add_argument("file", metavar="FILE", nargs="?", default=STDOUT,
                         help="file, folder, or - for standard output (default)")  # fmt: skip
-    export.add_argument("--format", choices=achievement_export.FORMATS,
+    exporting.add_argument("--format", choices=FORMATS,
                         help="format (default: by the suffix of FILE, else markdown)")  # fmt: skip
-    export.add_argument("--force", action="store_true", help="replace an existing file")
-    add_json_option(export)
+    exporting.add_argument("--force", action="store_true", help="replace an existing file")
+    add_json_option(exporting)
 
 
 def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -436,3 +437,57 @@ def _report_hidden(arguments: argparse.Namespace, text: str, out: CommandOutput)
         out.json({"hidden": list(achievements.hidden_ids())})
     else:
         out.text(text)
+
+
+STDOUT: Final = "-"
+IMAGE_FORMAT: Final = "png"
+FORMATS: Final = ("json", "markdown", "svg", IMAGE_FORMAT)
+SUFFIXES: Final = {
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".svg": "svg",
+    ".png": IMAGE_FORMAT,
+}
+
+
+def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Write the file, or print it."""
+    from hermes_achievements.export import render  # noqa: PLC0415 - draws pictures
+    from hermes_cli import output_files  # noqa: PLC0415 - as above
+
+    form = _format(arguments)
+    if arguments.file == STDOUT and arguments.json:
+        raise UsageError("--json requires FILE: it describes the written file.")
+    if arguments.file == STDOUT and form == IMAGE_FORMAT:
+        raise UsageError("An image requires FILE, e.g. achievements.png.")
+    with report.open_report(out) as look:
+        result = render(look.snapshot, look.catalogue, form)
+    if arguments.file == STDOUT:
+        out.raw(result.content)
+        return 0
+    path = Path(arguments.file)
+    if output_files.is_folder(arguments.file):
+        path = output_files.unused_path(path, result.name)
+    output_files.make_folder(path.parent)
+    size = output_files.write(path, [result.content], is_replacing=arguments.force)
+    if arguments.json:
+        out.json({"file": str(path), "format": form, "bytes": size})
+    else:
+        out.text(f"{path}  {human_format.size(size)}")
+    return 0
+
+
+def _format(arguments: argparse.Namespace) -> str:
+    """The requested format, or the one of the file suffix."""
+    if arguments.format:
+        return str(arguments.format)
+    if arguments.file == STDOUT:
+        return "markdown"
+    suffix = Path(arguments.file).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"Unknown format of '{arguments.file}'. Pass --format {', '.join(FORMATS)}, "
+            f"or use the suffix {', '.join(SUFFIXES)}."
+        )
+    return SUFFIXES[suffix]

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.tally import Tally
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.scanner import Scanner, ScanProgress
-    from hermes_achievements.scan.status import ReportedProgress
-    from hermes_achievements.scan.survey import ScanFollower
+    from hermes_achievements.scan.survey import ReportedProgress, ScanFollower
     from hermes_achievements.service import AchievementService, HistorySource
     from hermes_cli.output import CommandOutput
 

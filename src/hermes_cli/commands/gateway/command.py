@@ -28,77 +28,53 @@ class GatewayAction(NamedTuple):
 
     name: str
     purpose: str
-    module: str
-    function: str
-    examples: tuple[str, ...]
+    function: str  # with its module
+    examples: str = ""  # with `;` between them; the name without
     has_json: bool = False
 
 
 ACTIONS: Final = (
-    GatewayAction("run", "run the gateway in the foreground", "process", "run", ("run",)),
-    GatewayAction("start", "start the gateway in the background", "process", "start", ("start",)),
-    GatewayAction("stop", "stop the running instance", "process", "stop", ("stop",)),
-    GatewayAction(
-        "restart", "restart after current turns finish", "process", "restart", ("restart",)
-    ),
+    GatewayAction("run", "run the gateway in the foreground", "process.run"),
+    GatewayAction("start", "start the gateway in the background", "process.start"),
+    GatewayAction("stop", "stop the running instance", "process.stop"),
+    GatewayAction("restart", "restart after current turns finish", "process.restart"),
     GatewayAction(
         "status",
         "show whether it is running, and pending messages",
-        "process",
-        "print_status",
-        ("status",),
+        "process.print_status",
         has_json=True,
     ),
     GatewayAction(
         "logs",
         "show the log",
-        "logs",
-        "logs",
-        ("logs", "logs -f", "logs --message 42", "logs -n 200 --level warning"),
+        "logs.logs",
+        "logs; logs -f; logs --message 42; logs -n 200 --level warning",
         has_json=True,
     ),
     GatewayAction(
-        "trace",
-        "trace a message",
-        "logs",
-        "trace",
-        ("trace 42", "trace 1718 --json"),
-        has_json=True,
+        "trace", "trace a message", "logs.trace", "trace 42; trace 1718 --json", has_json=True
     ),
     GatewayAction(
         "quarantine",
         "list messages and updates that could not be handled",
-        "quarantine",
-        "quarantine",
-        ("quarantine", "quarantine 42", "quarantine 42 --retry", "quarantine 42 --delete"),
+        "logs.quarantine",
+        "quarantine; quarantine 42; quarantine 42 --retry; quarantine 42 --delete",
         has_json=True,
     ),
     GatewayAction(
-        "channels",
-        "list known chats",
-        "logs",
-        "channels",
-        ("channels", "channels --json"),
-        has_json=True,
+        "channels", "list known chats", "logs.channels", "channels; channels --json", has_json=True
     ),
     GatewayAction(
-        "handoff",
-        "hand a conversation off to a chat app",
-        "logs",
-        "handoff",
-        ("handoff last telegram",),
+        "handoff", "hand a conversation off to a chat app", "logs.handoff", "handoff last telegram"
     ),
-    GatewayAction(
-        "add", "install a platform's library", "setup", "add", ("add telegram", "add matrix")
-    ),
+    GatewayAction("add", "install a platform's library", "setup.add", "add telegram; add matrix"),
     GatewayAction(
         "install",
         "install a system service (systemd or launchd)",
-        "setup",
-        "install",
-        ("install", "install --print"),
+        "setup.install",
+        "install; install --print",
     ),
-    GatewayAction("uninstall", "remove the system service", "setup", "uninstall", ("uninstall",)),
+    GatewayAction("uninstall", "remove the system service", "setup.uninstall"),
 )
 
 
@@ -106,43 +82,38 @@ MATRIX_ACTIONS: Final = (
     GatewayAction(
         "status",
         "show the device, its keys and messages that cannot be read",
-        "matrix",
-        "status",
-        ("matrix status", "matrix status --json"),
+        "matrix.status",
+        "matrix status; matrix status --json",
         has_json=True,
     ),
     GatewayAction(
-        "verify", "confirm the emoji of a verification", "matrix", "verify", ("matrix verify",)
+        "verify", "confirm the emoji of a verification", "matrix.verify", "matrix verify"
     ),
     GatewayAction(
         "cross-sign",
         "sign the device with new cross-signing keys",
-        "matrix",
-        "cross_sign",
-        ("matrix cross-sign",),
+        "matrix.cross_sign",
+        "matrix cross-sign",
     ),
     GatewayAction(
         "reset",
         "start with a new device, e.g. after the keys were lost",
-        "matrix",
-        "reset",
-        ("matrix reset",),
+        "matrix.reset",
+        "matrix reset",
     ),
 )
 MATRIX_KEY_ACTIONS: Final = (
     GatewayAction(
         "export",
         "write the room keys to an encrypted file",
-        "matrix",
-        "export_keys",
-        ("matrix keys export keys.txt",),
+        "matrix.export_keys",
+        "matrix keys export keys.txt",
     ),
     GatewayAction(
         "import",
         "read room keys from an encrypted file",
-        "matrix",
-        "import_keys",
-        ("matrix keys import keys.txt",),
+        "matrix.import_keys",
+        "matrix keys import keys.txt",
     ),
 )
 MATRIX_EXAMPLES: Final = """\
@@ -180,7 +151,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_action(
     actions: argparse._SubParsersAction[argparse.ArgumentParser], action: GatewayAction
 ) -> argparse.ArgumentParser:
-    lines = "\n".join(f"  hermes gateway {example}" for example in action.examples)
+    examples = (action.examples or action.name).split("; ")
+    lines = "\n".join(f"  hermes gateway {example}" for example in examples)
     child = add_command(
         actions,
         action.name,
@@ -240,7 +212,8 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def _runner(action: GatewayAction) -> Any:
     def run_action(arguments: argparse.Namespace, out: CommandOutput) -> int:
-        module = import_module(f"hermes_cli.commands.gateway.{action.module}")
-        return int(getattr(module, action.function)(arguments, out))
+        module, function = action.function.split(".")
+        loaded = import_module(f"hermes_cli.commands.gateway.{module}")
+        return int(getattr(loaded, function)(arguments, out))
 
     return run_action

@@ -63,11 +63,11 @@ def start(_arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def _print_missing(out: CommandOutput) -> None:
     """Print what the gateway lacks to answer messages."""
-    from hermes_cli.commands.system import readiness  # noqa: PLC0415 - not for the other actions
+    from hermes_cli.commands.system import doctor  # noqa: PLC0415 - not for the other actions
 
-    if not readiness.configured_platforms():
+    if not doctor.configured_platforms():
         out.note(NO_PLATFORM)
-    for check in readiness.check_model():
+    for check in doctor.check_model():
         if check.status != "ok":
             out.note(f"Model: {check.detail}. {check.advice}.")
 

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_cli.commands.schedules import original
 from hermes_cli.output import TableColumn, confirm
-from hermes_compat.original_home.access import plan_access
 from hermes_compat.original_home.files import plan_memories, plan_skills
-from hermes_compat.original_home.home import OriginalHome, find_home
-from hermes_compat.original_home.items import (
+from hermes_compat.original_home.home import (
     ItemState,
     MoveContext,
     MoveItem,
+    OriginalHome,
     TakenMarks,
     carry_out,
+    find_home,
     plan,
+    plan_secrets,
 )
 from hermes_compat.original_home.model import plan_fallbacks, plan_model
 from hermes_compat.original_home.records import (
@@ -29,8 +30,7 @@ from hermes_compat.original_home.records import (
     plan_profiles,
 )
 from hermes_compat.original_home.routes import plan_routes
-from hermes_compat.original_home.secrets import plan_secrets
-from hermes_compat.original_home.settings import HOOK_KIND, plan_settings
+from hermes_compat.original_home.settings import HOOK_KIND, plan_access, plan_settings
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
-    from hermes_compat.original_home.items import Mover
+    from hermes_compat.original_home.home import Mover
     from hermes_import.importer import Progress
 
 PATIENCE_SECONDS: Final = 1.0

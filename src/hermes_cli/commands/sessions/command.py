@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.commands.sessions import browse, changes, export, import_, search, upkeep
+from hermes_cli.commands.sessions import (
+    changes,
+    export,
+    search,
+)
 from hermes_cli.filters import add_filters, parse_non_negative, parse_positive, session_filter
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
@@ -40,11 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_show(actions)
     _configure_tail(actions)
     search.configure(actions)
-    browse.configure(actions)
+    search.configure_browse(actions)
     changes.configure(actions)
     export.configure(actions)
-    import_.configure(actions)
-    upkeep.configure(actions)
+    export.configure_import(actions)
+    changes.configure_upkeep(actions)
     stats = add_command(
         actions,
         "stats",

@@ -1,13 +1,15 @@
-"""`hermes sessions search`: search all messages."""
+"""`hermes sessions` search and browse: search all messages, and browse conversations by keys."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from hermes_cli import history
-from hermes_cli.filters import TIME_FORMATS, parse_positive, parse_time
+from hermes_cli import history, output_settings
+from hermes_cli.filters import TIME_FORMATS, add_filters, parse_positive, parse_time, session_filter
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
+from hermes_core.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     import argparse
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
     from hermes_state.search.hits import FoundMessage
     from hermes_state.store import SessionDB
+
 
 EXAMPLES = """\
 examples:
@@ -131,3 +134,50 @@ def finish_indexing(
 
 def _indexing_text(done: int, total: int) -> str:
     return f"Indexing: {100 * done // max(total, 1)} % (results are already complete)"
+
+
+CANCELLED_EXIT_CODE = 130
+BROWSE_EXAMPLES = """\
+examples:
+  hermes sessions browse
+  hermes sessions show "$(hermes sessions browse)"
+  hermes sessions browse --source telegram --since 1w --json
+
+Type to filter the list; Enter prints the ID of the selected conversation; F1 shows the keys.
+"""
+
+
+def configure_browse(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the action."""
+    purpose = "browse and search conversations interactively"
+    parser = add_command(actions, "browse", purpose, examples=BROWSE_EXAMPLES, run=browse)
+    add_filters(parser)
+    parser.add_argument("--limit", type=parse_positive, help="maximum number (default: no limit)")
+    add_json_option(parser)
+
+
+def browse(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the ID of the selected conversation."""
+    # The TUI toolkit takes longer to load than most commands take to run.
+    from hermes_cli.commands.sessions.browser.app import BrowserApp  # noqa: PLC0415
+    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions  # noqa: PLC0415
+    from hermes_tui import terminal_driver  # noqa: PLC0415
+
+    terminal_driver.require()
+    if not history.exists():
+        raise StoreUnavailableError(history.no_history_text())
+    if output_settings.color_setting(out.note) == "never":
+        os.environ["NO_COLOR"] = "1"  # read by the toolkit
+    with history.open_for_writing() as db:
+        sessions = BrowserSessions(
+            db, session_filter(arguments), history.deliver_events, arguments.limit
+        )
+        app = BrowserApp(sessions, terminal_driver.TerminalDriver)
+        row = app.run()
+    if row is None:
+        return app.return_code or CANCELLED_EXIT_CODE
+    if arguments.json:
+        out.json(history.listed_fields(row))
+    else:
+        out.text(row.id)
+    return 0

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_cli.parser import add_json_option
+from hermes_cli.parser import add_json_option, build_parser
+from hermes_core import __version__
 from hermes_core.command_name import COMMAND_VARIABLE
 from hermes_core.distribution import find_distribution
 from hermes_core.errors import UsageError
 from hermes_core.system_programs import program_on_path
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterator
 
     from hermes_cli.output import CommandOutput
+
 
 EXAMPLES = """\
 examples:
@@ -84,7 +86,6 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def installed_files(folder: Path) -> Iterator[InstalledFile]:
     """The files of an installation; completion for the shells that exist."""
-    from hermes_cli.man_page import man_page  # noqa: PLC0415 - builds every parser
 
     if find_distribution().is_checkout:
         yield InstalledFile("link", folder / "hermes", None)
@@ -177,3 +178,85 @@ def _hints(folder: Path) -> Iterator[str]:
     if program_on_path("zsh") and os.environ.get("SHELL", "").endswith("zsh"):
         yield "For completion in zsh, add this line to ~/.zshrc:"
         yield "  " + ZSH_LINE.format(folder=_zsh_path().parent)
+
+
+DESCRIPTION = """\
+Hermes is a personal AI agent that saves every conversation. Without a command it starts the
+full-screen terminal UI. An argument with spaces is a question; the answer is printed.
+"""
+EXIT_CODES = (
+    ("0", "success"),
+    ("1", "failure"),
+    ("2", "usage error: invalid option, unknown setting, unknown session"),
+    ("130", "interrupted with Ctrl+C"),
+    ("141", "the reader of the output exited"),
+)
+VARIABLES = (
+    ("HERMES_HOME", "folder of the history, the settings and the keys; default ~/.hermes"),
+    ("HERMES_DEBUG", "if set, errors are printed with their traceback"),
+    ("NO_COLOR", "if set, output has no colors"),
+)
+FILES = (
+    ("~/.hermes/config.yaml", "settings; see hermes config"),
+    ("~/.hermes/state.db", "the history"),
+    ("~/.hermes/.env", "keys of model providers and chat platforms"),
+)
+
+
+def man_page() -> str:
+    """The page in the man macros of roff."""
+    lines = [f'.TH HERMES 1 "" "hermes {__version__}" "User Commands"']
+    lines += [".SH NAME", "hermes \\- personal AI agent that saves every conversation"]
+    lines += [".SH SYNOPSIS", ".B hermes", "[OPTION] [COMMAND | QUESTION]"]
+    lines += [".SH DESCRIPTION", *_text(DESCRIPTION)]
+    lines += [".SH COMMANDS"]
+    parser = build_parser(None, is_complete=True)
+    for command in _subparsers(parser):
+        lines += _command(command)
+    for title, entries in (
+        ("EXIT STATUS", EXIT_CODES), ("ENVIRONMENT", VARIABLES), ("FILES", FILES),
+    ):  # fmt: skip
+        lines += [f".SH {title}", *(line for entry in entries for line in _entry(*entry))]
+    return "\n".join(lines) + "\n"
+
+
+def _command(parser: argparse.ArgumentParser) -> list[str]:
+    """A command with its arguments and its actions."""
+    lines = [f".SS {_escape(parser.prog)}", *_text(parser.description or "")]
+    lines += _arguments(parser)
+    for child in _subparsers(parser):
+        lines += _command(child)
+    if parser.epilog:
+        lines += [".PP", ".nf", *_text(parser.epilog), ".fi"]
+    return lines
+
+
+def _arguments(parser: argparse.ArgumentParser) -> list[str]:
+    formatter = argparse.HelpFormatter(parser.prog)
+    lines: list[str] = []
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to walk
+        is_shown = action.help not in {None, argparse.SUPPRESS} and action.dest != "help"
+        if is_shown and not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            name = formatter._format_action_invocation(action)  # noqa: SLF001 - as in its own help
+            lines += _entry(name, formatter._expand_help(action))  # noqa: SLF001 - as above
+    return lines
+
+
+def _subparsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    for action in parser._actions:  # noqa: SLF001 - as above
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            yield from dict.fromkeys(action.choices.values())
+
+
+def _entry(name: str, text: str) -> list[str]:
+    return [".TP", f".B {_escape(name)}", *_text(text)]
+
+
+def _text(text: str) -> list[str]:
+    return [_escape(line) for line in text.splitlines()]
+
+
+def _escape(line: str) -> str:
+    """*line* without a meaning for roff: backslashes, hyphens, and a first dot or quote."""
+    line = line.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{line}" if line.startswith((".", "'")) else line
