@@ -8,7 +8,7 @@ counted on its first day only.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from hermes_achievements.evaluation.standings import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.scan.history import SessionKind
-from hermes_dashboard.models.text import ProgressView, Text
+from hermes_dashboard.models.text import Dollars, ProgressView, Rounded, Text
 from hermes_state.sessions.index import LISTED, PURGED
 from hermes_state.sessions.lineage import DELEGATE
 from hermes_state.sessions.totals import SessionNumbers
@@ -119,46 +119,46 @@ def durations(sizes: list[ConversationSize]) -> list[Duration]:
 class TotalsView(BaseModel):
     """Sums over a period."""
 
-    sessions: int
-    messages: int
-    tool_calls: int
-    tool_failures: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cost_usd: float
-    active_days: int
-    active_seconds: int
+    sessions: Rounded
+    messages: Rounded
+    tool_calls: Rounded
+    tool_failures: Rounded
+    input_tokens: Rounded
+    output_tokens: Rounded
+    cache_read_tokens: Rounded
+    cost_usd: Dollars
+    active_days: Rounded
+    active_seconds: Rounded
 
 
 class DayOfAnalytics(BaseModel):
     """One day."""
 
     day: str
-    sessions: int
-    messages: int
-    tool_calls: int
-    tool_failures: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
+    sessions: Rounded
+    messages: Rounded
+    tool_calls: Rounded
+    tool_failures: Rounded
+    input_tokens: Rounded
+    output_tokens: Rounded
+    cost_usd: Dollars
 
 
 class ModelDay(BaseModel):
     """A model on one day."""
 
-    tokens: int
-    cost_usd: float
+    tokens: Rounded
+    cost_usd: Dollars
 
 
 class ModelUse(BaseModel):
     """Usage of a model."""
 
     model: Text
-    sessions: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
+    sessions: Rounded
+    input_tokens: Rounded
+    output_tokens: Rounded
+    cost_usd: Dollars
     days: dict[str, ModelDay]
 
 
@@ -166,19 +166,19 @@ class SourceUse(BaseModel):
     """Numbers of one source."""
 
     source: Text
-    sessions: int
-    messages: int
-    tokens: int
-    cost_usd: float
+    sessions: Rounded
+    messages: Rounded
+    tokens: Rounded
+    cost_usd: Dollars
 
 
 class ProjectUse(BaseModel):
     """Numbers of one project: a repository, otherwise a working folder."""
 
     folder: Text
-    sessions: int
-    tokens: int
-    cost_usd: float
+    sessions: Rounded
+    tokens: Rounded
+    cost_usd: Dollars
 
 
 class ToolUsage(BaseModel):
@@ -379,6 +379,10 @@ class Amounts:
     active_days: int = 0
     active_seconds: float = 0.0
 
+    def fields(self) -> dict[str, Any]:
+        """The amounts by name, with the sum of sent and received tokens."""
+        return {**asdict(self), "tokens": self.input_tokens + self.output_tokens}
+
     def add_share(self, numbers: SessionNumbers | ModelNumbers, share: float) -> None:
         """Add a fraction of the tokens and costs of a session."""
         self.input_tokens += numbers.input_tokens * share
@@ -426,6 +430,9 @@ class Sums:
                 self._add(numbers, shares)
         for day, roots in self._roots_of_day.items():
             self.days[day].sessions = len(roots)
+        parts = {"source": self.sources, "folder": self.folders, "model": self.models}
+        for (part, name), roots in self._roots_of.items():
+            parts[part][name].sessions = len(roots)
         self.totals.sessions = len(self._roots)
         self.totals.active_days = len(self._active_days)
 
@@ -502,10 +509,6 @@ class Sums:
             for hour, messages in day.hours:
                 row[hour] += messages
 
-    def count_of(self, dimension: str, name: str) -> int:
-        """The number of conversations with that source, model or folder."""
-        return len(self._roots_of[dimension, name])
-
 
 def analytics(data: AnalyticsData, span: Span) -> Analytics:
     """The data of the analytics page, without the budget."""
@@ -519,8 +522,8 @@ def analytics(data: AnalyticsData, span: Span) -> Analytics:
         is_complete=data.is_complete,
         progress=progress_of(data),
         error=data.error,
-        totals=_totals(sums),
-        before=_totals(before),
+        totals=TotalsView(**sums.totals.fields()),
+        before=TotalsView(**before.totals.fields()),
         days=_days(sums),
         before_days=_days(before),
         hours=sums.hours,
@@ -536,9 +539,7 @@ def analytics(data: AnalyticsData, span: Span) -> Analytics:
 
 def _days(sums: Sums) -> list[DayOfAnalytics]:
     return [
-        DayOfAnalytics.model_validate(
-            {"day": day, **_rounded(sums.days.get(day, Amounts()), DAY_FIELDS)}
-        )
+        DayOfAnalytics(day=day, **(sums.days.get(day) or Amounts()).fields())
         for day in sums.span.days()
     ]
 
@@ -551,70 +552,35 @@ def progress_of(data: AnalyticsData) -> ProgressView | None:
     return ProgressView(done=done, total=total)
 
 
-DAY_FIELDS: Final = (
-    "sessions", "messages", "tool_calls", "tool_failures", "input_tokens", "output_tokens",
-)  # fmt: skip
-TOTAL_FIELDS: Final = (*DAY_FIELDS, "cache_read_tokens", "active_days", "active_seconds")
-
-
-def _rounded(amounts: Amounts, names: tuple[str, ...]) -> dict[str, float]:
-    counts = {name: round(getattr(amounts, name)) for name in names}
-    return {**counts, "cost_usd": round(amounts.cost_usd, 6)}
-
-
-def _totals(sums: Sums) -> TotalsView:
-    return TotalsView.model_validate(_rounded(sums.totals, TOTAL_FIELDS))
-
-
 def _models(sums: Sums) -> list[ModelUse]:
-    order = sorted(sums.models.items(), key=_by_tokens)
+    def by_tokens(item: tuple[str, Amounts]) -> tuple[int, str]:
+        return -round(item[1].input_tokens) - round(item[1].output_tokens), item[0]
+
     return [
         ModelUse(
             model=name,
-            sessions=sums.count_of("model", name),
-            input_tokens=round(amounts.input_tokens),
-            output_tokens=round(amounts.output_tokens),
-            cost_usd=round(amounts.cost_usd, 6),
             days={
-                day: ModelDay(tokens=round(tokens), cost_usd=round(cost, 6))
+                day: ModelDay.model_validate({"tokens": tokens, "cost_usd": cost})
                 for day, (tokens, cost) in sorted(sums.model_days[name].items())
                 if tokens or cost
             },
+            **amounts.fields(),
         )
-        for name, amounts in order
+        for name, amounts in sorted(sums.models.items(), key=by_tokens)
     ]
-
-
-def _by_tokens(model: tuple[str, Amounts]) -> tuple[int, str]:
-    name, amounts = model
-    return -round(amounts.input_tokens) - round(amounts.output_tokens), name
 
 
 def _sources(sums: Sums) -> list[SourceUse]:
-    order = sorted(sums.sources, key=lambda name: (-sums.count_of("source", name), name))
-    return [
-        SourceUse(
-            source=name,
-            sessions=sums.count_of("source", name),
-            messages=round(amounts.messages),
-            tokens=round(amounts.input_tokens + amounts.output_tokens),
-            cost_usd=round(amounts.cost_usd, 6),
-        )
-        for name, amounts in ((name, sums.sources[name]) for name in order)
-    ]
+    order = sorted(sums.sources.items(), key=lambda item: (-item[1].sessions, item[0]))
+    return [SourceUse(source=name, **amounts.fields()) for name, amounts in order]
 
 
 def _projects(sums: Sums) -> list[ProjectUse]:
     def by_cost(item: tuple[str, Amounts]) -> tuple[float, int, str]:
-        return -item[1].cost_usd, -sums.count_of("folder", item[0]), item[0]
+        return -item[1].cost_usd, -item[1].sessions, item[0]
 
     return [
-        ProjectUse(
-            folder=name,
-            sessions=sums.count_of("folder", name),
-            tokens=round(amounts.input_tokens + amounts.output_tokens),
-            cost_usd=round(amounts.cost_usd, 6),
-        )
+        ProjectUse(folder=name, **amounts.fields())
         for name, amounts in sorted(sums.folders.items(), key=by_cost)
     ]
 

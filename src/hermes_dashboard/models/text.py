@@ -41,6 +41,8 @@ Identifier = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 MessageId = Annotated[int, Field(ge=0, le=MAX_ROW_ID)]
 OptionalTimestamp = Annotated[float | None, BeforeValidator(timestamp_of)]
 Timestamp = Annotated[float, Field(allow_inf_nan=False)]
+Rounded = Annotated[int, BeforeValidator(round)]
+Dollars = Annotated[float, BeforeValidator(lambda amount: round(amount, 6))]
 
 
 class ProblemView(BaseModel):

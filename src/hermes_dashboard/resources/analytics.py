@@ -154,13 +154,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             first, last = date(year, 1, 1), date(year, 12, 31)
         sums = Sums(data, filters.span(first, last)).days
         shown_days = [
-            CalendarDay(
-                day=day,
-                messages=amounts.messages,
-                tool_calls=amounts.tool_calls,
-                sessions=amounts.sessions,
-            )
-            for day, amounts in sorted(sums.items())
+            CalendarDay(day=day, **amounts.fields()) for day, amounts in sorted(sums.items())
         ]
         return CalendarView(
             first=first.isoformat(), last=last.isoformat(), days=shown_days, error=data.error

@@ -12,7 +12,7 @@ from hermes_core import __version__
 from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import BudgetView, Span, Sums, progress_of, sent_by_day
 from hermes_dashboard.health_checks import OK
-from hermes_dashboard.models.text import ProgressView, Text, problems
+from hermes_dashboard.models.text import Dollars, ProgressView, Rounded, Text, View, problems
 from hermes_dashboard.resources.gateway import queue_of
 from hermes_dashboard.resources.sessions import SessionItem, item_of
 from hermes_dashboard.routes import ResourceRouter
@@ -32,8 +32,8 @@ class Today(BaseModel):
     sessions: int
     messages: int
     tool_calls: int
-    tokens: int
-    cost_usd: float
+    tokens: Rounded
+    cost_usd: Dollars
 
 
 class StreakView(BaseModel):
@@ -63,7 +63,7 @@ class HistorySize(BaseModel):
     database_bytes: int
 
 
-class PlatformState(BaseModel):
+class PlatformState(View):
     """A platform and its state."""
 
     name: Text
@@ -130,7 +130,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             error=data.error,
             day=data.today,
             zone=data.zone,
-            today=_today(days, data.today),
+            today=Today(**days.days[data.today].fields()),
             streak=streak,
             budget=month_budget(data),
             recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
@@ -193,17 +193,6 @@ def _last_days(data: AnalyticsData) -> Sums:
     return Sums(data, Span(first.isoformat(), last.isoformat()))
 
 
-def _today(sums: Sums, today: str) -> Today:
-    day = sums.days[today]
-    return Today(
-        sessions=day.sessions,
-        messages=day.messages,
-        tool_calls=day.tool_calls,
-        tokens=round(day.input_tokens + day.output_tokens),
-        cost_usd=round(day.cost_usd, 6),
-    )
-
-
 def streak_of(days: dict[str, dict[str, int]], today: str) -> StreakView:
     """The current streak and the longest one."""
     active = list_active_days(days)
@@ -223,12 +212,8 @@ def streak_of(days: dict[str, dict[str, int]], today: str) -> StreakView:
 
 
 def _gateway(context: DashboardContext) -> GatewayGlance:
-    state = context.gateway.state()
-    return GatewayGlance(
-        is_running=state.is_running,
-        platforms=[PlatformState(name=item.name, state=item.state) for item in state.platforms],
-        waiting=queue_of(context.db).waiting,
-    )
+    state, waiting = context.gateway.state(), queue_of(context.db).waiting
+    return GatewayGlance.model_validate({**state._asdict(), "waiting": waiting})
 
 
 def _health(context: DashboardContext) -> HealthGlance:

@@ -89,22 +89,13 @@ def router(apis: PluginApis) -> ResourceRouter:
 
 
 def _tab_view(tab: Tab, error: str | None) -> PluginTab:
-    return PluginTab(
-        name=tab.name,
-        label=tab.label,
-        description=tab.description,
-        icon=tab.icon,
-        version=tab.version,
-        tab=TabPosition(
-            path=tab.path or f"/{tab.name}",
-            position=tab.position,
-            override=tab.override,
-            hidden=tab.is_hidden,
-        ),
-        slots=list(tab.slots),
-        entry=tab.entry,
-        css=tab.css,
-        has_api=tab.api is not None,
-        source=tab.origin,
-        error=error,
+    fields = {**vars(tab), "path": tab.path or f"/{tab.name}", "hidden": tab.is_hidden}
+    return PluginTab.model_validate(
+        {
+            **fields,
+            "tab": fields,
+            "has_api": tab.api is not None,
+            "source": tab.origin,
+            "error": error,
+        }
     )

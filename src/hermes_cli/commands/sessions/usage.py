@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     span = _span(arguments, data)
     sums = Sums(data, span)
     lines = [line for line in _lines(arguments.by, sums, data) if any(line[1:])]
-    totals = _line("total", sums.totals, sums.totals.sessions)
+    totals = _line("total", sums.totals)
     budget = month_budget(data)
     if arguments.json:
         out.json({
@@ -144,18 +144,11 @@ def _span(arguments: argparse.Namespace, data: AnalyticsData) -> Span:
 
 def _lines(by: str, sums: Sums, data: AnalyticsData) -> list[UsageLine]:
     if by == "day":
-        return [_line(day, amounts, amounts.sessions) for day, amounts in sorted(sums.days.items())]
+        return [_line(day, amounts) for day, amounts in sorted(sums.days.items())]
     if by in {"week", "month"}:
         return list(_period_lines(by, sums.span, data))
-    groups = {
-        "model": ("model", sums.models), "project": ("folder", sums.folders),
-        "source": ("source", sums.sources),
-    }  # fmt: skip
-    dimension, amounts_by_name = groups[by]
-    lines = [
-        _line(name, amounts, sums.count_of(dimension, name))
-        for name, amounts in amounts_by_name.items()
-    ]
+    groups = {"model": sums.models, "project": sums.folders, "source": sums.sources}
+    lines = [_line(name, amounts) for name, amounts in groups[by].items()]
     return sorted(lines, key=lambda line: (-line.cost_usd, -line.input_tokens, line.name))
 
 
@@ -168,12 +161,12 @@ def _period_lines(by: str, span: Span, data: AnalyticsData) -> Iterator[UsageLin
         days.setdefault(day[:7] if by == "month" else f"{year}-W{week:02}", []).append(day)
     for name, members in days.items():
         totals = Sums(data, span._replace(first=members[0], last=members[-1])).totals
-        yield _line(name, totals, totals.sessions)
+        yield _line(name, totals)
 
 
-def _line(name: str, amounts: Amounts, conversations: int) -> UsageLine:
+def _line(name: str, amounts: Amounts) -> UsageLine:
     return UsageLine(
-        name, conversations, round(amounts.input_tokens), round(amounts.output_tokens),
+        name, amounts.sessions, round(amounts.input_tokens), round(amounts.output_tokens),
         round(amounts.cache_read_tokens), round(amounts.cache_write_tokens),
         round(amounts.cost_usd, 6), round(amounts.unpriced_tokens),
     )  # fmt: skip
