@@ -59,6 +59,8 @@ KNOWN_SCRIPTS = [
     "[[ -n x~]]\nboom ]]",
     "compgen -C'boom'",
     "compgen -Cn -C 'a[`boom`]'",
+    'rm -rf "$HOME"*',
+    'jobs -x rm -rf "$H$HOME"*',
     "X=boom+='a[$(>x&\\`)]'\\; boom",
     "exec {x}>f boom",
     "ls >&'$(boom)'",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from enum import Enum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -183,7 +184,18 @@ def holds_home(path: str, context: PathContext) -> bool:
         text = head or ("/" if text.startswith("/") else ".")
     homes = {context.home, Path(os.path.realpath(context.home)), *context.home.parents}
     result = possible_paths(text, context)
-    return any(item in homes or item.parent == Path("/home") for item in result)
+    return any(
+        item.parent == Path("/home") or any(_may_mean(item, home) for home in homes)
+        for item in result
+    )
+
+
+def _may_mean(path: Path, folder: Path) -> bool:
+    """Whether a path, which may be a glob, may mean a folder."""
+    return len(path.parts) == len(folder.parts) and all(
+        part == pattern or fnmatchcase(part, pattern)
+        for part, pattern in zip(folder.parts, path.parts, strict=True)
+    )
 
 
 class CommandParts(NamedTuple):
