@@ -159,8 +159,7 @@ def configure_browse(actions: argparse._SubParsersAction[argparse.ArgumentParser
 def browse(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the ID of the selected conversation."""
     # The TUI toolkit takes longer to load than most commands take to run.
-    from hermes_cli.commands.sessions.browser.app import BrowserApp  # noqa: PLC0415
-    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions  # noqa: PLC0415
+    from hermes_cli.commands.sessions.browser import BrowserApp, BrowserSessions  # noqa: PLC0415
     from hermes_tui import terminal_driver  # noqa: PLC0415
 
     terminal_driver.require()
