@@ -32,7 +32,7 @@ class CommandModule(Protocol):
 
 
 class CommandEntry(NamedTuple):
-    """A command: its name, module and purpose."""
+    """A command: its name, module in `hermes_cli.commands`, and purpose."""
 
     name: str
     module: str
@@ -40,92 +40,46 @@ class CommandEntry(NamedTuple):
 
     def load(self) -> CommandModule:
         """Import the module."""
-        return cast("CommandModule", import_module(self.module))
+        return cast("CommandModule", import_module(f"hermes_cli.commands.{self.module}"))
 
 
 COMMANDS = (
-    CommandEntry("chat", "hermes_cli.commands.chat.command", "chat with the agent in plain text"),
-    CommandEntry("tui", "hermes_cli.commands.chat.tui", "start the full-screen terminal UI"),
-    CommandEntry("setup", "hermes_cli.commands.models.setup", "configure a model provider"),
+    CommandEntry("chat", "chat.command", "chat with the agent in plain text"),
+    CommandEntry("tui", "chat.tui", "start the full-screen terminal UI"),
+    CommandEntry("setup", "models.setup", "configure a model provider"),
+    CommandEntry("models", "models.command", "list, download, select and test models"),
+    CommandEntry("sessions", "sessions.command", "manage conversations"),
+    CommandEntry("checkpoints", "sessions.checkpoints", "show and undo file changes of the agent"),
+    CommandEntry("usage", "sessions.usage", "show tokens and cost by day, model or project"),
+    CommandEntry("import", "imports.command", "import conversations of other agents"),
+    CommandEntry("achievements", "achievements.command", "show earned achievements"),
+    CommandEntry("recap", "achievements.recap", "summarize a year, a month or a week"),
+    CommandEntry("dashboard", "dashboard.command", "open the web dashboard"),
+    CommandEntry("plugins", "plugins.command", "list, enable and disable plugins"),
+    CommandEntry("hooks", "plugins.hooks", "inspect plugin hooks and the event log"),
+    CommandEntry("backup", "system.backup", "back up history and settings to one file"),
+    CommandEntry("restore", "system.restore", "restore a backup"),
+    CommandEntry("store", "system.store", "check and copy the database"),
+    CommandEntry("nodes", "system.nodes", "list the machines that use the history"),
+    CommandEntry("config", "system.config", "read and change settings"),
     CommandEntry(
-        "models", "hermes_cli.commands.models.command", "list, download, select and test models"
+        "permissions", "system.permissions", "show and change what is allowed without asking"
     ),
-    CommandEntry(
-        "sessions",
-        "hermes_cli.commands.sessions.command",
-        "manage conversations",
-    ),
-    CommandEntry(
-        "checkpoints",
-        "hermes_cli.commands.sessions.checkpoints",
-        "show and undo file changes of the agent",
-    ),
-    CommandEntry(
-        "usage",
-        "hermes_cli.commands.sessions.usage",
-        "show tokens and cost by day, model or project",
-    ),
-    CommandEntry(
-        "import", "hermes_cli.commands.imports.command", "import conversations of other agents"
-    ),
-    CommandEntry(
-        "achievements", "hermes_cli.commands.achievements.command", "show earned achievements"
-    ),
-    CommandEntry(
-        "recap", "hermes_cli.commands.achievements.recap", "summarize a year, a month or a week"
-    ),
-    CommandEntry("dashboard", "hermes_cli.commands.dashboard.command", "open the web dashboard"),
-    CommandEntry(
-        "plugins", "hermes_cli.commands.plugins.command", "list, enable and disable plugins"
-    ),
-    CommandEntry(
-        "hooks", "hermes_cli.commands.plugins.hooks", "inspect plugin hooks and the event log"
-    ),
-    CommandEntry(
-        "backup", "hermes_cli.commands.system.backup", "back up history and settings to one file"
-    ),
-    CommandEntry("restore", "hermes_cli.commands.system.restore", "restore a backup"),
-    CommandEntry("store", "hermes_cli.commands.system.store", "check and copy the database"),
-    CommandEntry(
-        "nodes", "hermes_cli.commands.system.nodes", "list the machines that use the history"
-    ),
-    CommandEntry("config", "hermes_cli.commands.system.config", "read and change settings"),
-    CommandEntry(
-        "permissions",
-        "hermes_cli.commands.system.permissions",
-        "show and change what is allowed without asking",
-    ),
-    CommandEntry(
-        "trust", "hermes_cli.commands.system.trust", "trust the commands and hooks of a project"
-    ),
-    CommandEntry(
-        "install", "hermes_cli.commands.system.install", "put the hermes command on your PATH"
-    ),
-    CommandEntry("update", "hermes_cli.commands.system.update", "install the newest version"),
-    CommandEntry(
-        "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
-    ),
-    CommandEntry("gateway", "hermes_cli.commands.gateway.command", "run the gateway for chat apps"),
-    CommandEntry("cron", "hermes_cli.commands.schedules.command", "schedule jobs and reminders"),
-    CommandEntry("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
-    CommandEntry(
-        "pairing", "hermes_cli.commands.gateway.pairing", "manage who may chat with the agent"
-    ),
-    CommandEntry(
-        "people", "hermes_cli.commands.gateway.people", "list people and change their roles"
-    ),
-    CommandEntry("api-keys", "hermes_cli.commands.gateway.api_keys", "manage keys for API clients"),
-    CommandEntry("mcp", "hermes_cli.commands.mcp.command", "manage MCP servers, or serve as one"),
-    CommandEntry("acp", "hermes_cli.commands.chat.acp", "serve conversations to editors over ACP"),
-    CommandEntry("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
-    CommandEntry(
-        "demo",
-        "hermes_cli.commands.dashboard.demo",
-        "try Hermes with sample data",
-    ),
-    CommandEntry(
-        "doctor", "hermes_cli.commands.system.doctor", "check the installation and the history"
-    ),
+    CommandEntry("trust", "system.trust", "trust the commands and hooks of a project"),
+    CommandEntry("install", "system.install", "put the hermes command on your PATH"),
+    CommandEntry("update", "system.update", "install the newest version"),
+    CommandEntry("completion", "system.completion", "print a shell completion script"),
+    CommandEntry("gateway", "gateway.command", "run the gateway for chat apps"),
+    CommandEntry("cron", "schedules.command", "schedule jobs and reminders"),
+    CommandEntry("send", "gateway.send", "send a message to a chat"),
+    CommandEntry("pairing", "gateway.pairing", "manage who may chat with the agent"),
+    CommandEntry("people", "gateway.people", "list people and change their roles"),
+    CommandEntry("api-keys", "gateway.api_keys", "manage keys for API clients"),
+    CommandEntry("mcp", "mcp.command", "manage MCP servers, or serve as one"),
+    CommandEntry("acp", "chat.acp", "serve conversations to editors over ACP"),
+    CommandEntry("serve", "chat.serve", "run the background daemon"),
+    CommandEntry("demo", "dashboard.demo", "try Hermes with sample data"),
+    CommandEntry("doctor", "system.doctor", "check the installation and the history"),
 )
 
 QUESTION_DEST: Final = "command"  # of the action that takes the first word
@@ -236,21 +190,25 @@ def add_command(
     actions: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     purpose: str,
-    *,
-    examples: str = "",
+    *examples: str,
     run: Run | None = None,
+    has_json: bool = False,
 ) -> argparse.ArgumentParser:
-    """Add a command or an action to *actions*."""
+    """Add a command or an action to *actions*, with examples or the whole text below the help."""
+    if examples and not examples[0].startswith("examples:"):
+        examples = ("\n  ".join(("examples:", *examples)) + "\n",)
     child = actions.add_parser(
         name,
         help=purpose,
         description=purpose[0].upper() + purpose[1:] + ".",
-        epilog=with_command_name(examples),
+        epilog=with_command_name("".join(examples)),
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     if run is not None:
         child.set_defaults(run=run)
+    if has_json:
+        add_json_option(child)
     return child
 
 

@@ -17,7 +17,7 @@ from hermes_import.files import (
 )
 from hermes_import.json_lines import HEAD_KEY, JsonLines, parsed_object
 from hermes_import.sources import by_creation
-from hermes_state.imports.rows import ImportedPart, UnitState
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     import re
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
     from hermes_core.json_values import JsonObject
     from hermes_import.sources import Unit
-    from hermes_state.imports.rows import (
-        ImportedConversation,
-        ImportedMessage,
-        ImportedUsage,
-        InheritedHistory,
-    )
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +87,7 @@ class LineFiles:
         """Files in the order of their creation."""
         return by_creation(units)
 
-    def read(self, unit: Unit, before: UnitState | None) -> LineReading:
+    def read(self, unit: Unit, before: rows.UnitState | None) -> LineReading:
         """Read a file from the last turn that was read before."""
         return self.reading(unit, start_of(unit, before))
 
@@ -119,12 +113,12 @@ class LineReading:
 
     skipped: ClassVar[re.Pattern[bytes] | None] = None  # beginnings of lines not worth parsing
 
-    def __init__(self, unit: Unit, start: UnitState) -> None:
+    def __init__(self, unit: Unit, start: rows.UnitState) -> None:
         self.unit = unit
         self.unknown: Counter[str] = Counter(start.unknown)
         self.about: JsonObject = dict(start.state)
-        self.messages: list[ImportedMessage] = []
-        self.usage: list[ImportedUsage] = []
+        self.messages: list[rows.ImportedMessage] = []
+        self.usage: list[rows.ImportedUsage] = []
         self._lines = JsonLines(unit.path, self.unknown, start)
         self._turn_position = self._lines.position
         self.line_position = self._lines.position
@@ -147,7 +141,7 @@ class LineReading:
             return {}
         return parsed_object(data)
 
-    def parts(self) -> Iterator[ImportedPart]:
+    def parts(self) -> Iterator[rows.ImportedPart]:
         """The conversation in parts."""
         read_record, parse, size = self.read_record, self._lines.parse, 0
         for line in self._lines.raw(self.skipped):
@@ -168,24 +162,24 @@ class LineReading:
                 yield from self._part(is_last=False)
         yield from self.last_part()
 
-    def last_part(self) -> Iterator[ImportedPart]:
+    def last_part(self) -> Iterator[rows.ImportedPart]:
         """What is left at the end of the file."""
         self.finish()
         yield from self._part(is_last=True)
 
-    def _part(self, *, is_last: bool) -> Iterator[ImportedPart]:
+    def _part(self, *, is_last: bool) -> Iterator[rows.ImportedPart]:
         conversation = self.conversation()
         if conversation is None:
             return
         messages, self.messages = self.messages, []
         usage, self.usage = self.usage, []
         inherits = self.inherited()
-        yield ImportedPart(conversation, messages, usage, is_last=is_last, inherits=inherits)
+        yield rows.ImportedPart(conversation, messages, usage, is_last=is_last, inherits=inherits)
 
-    def state(self) -> UnitState:
+    def state(self) -> rows.UnitState:
         """Where the next pass begins."""
         state = {**self.about, HEAD_KEY: self._lines.head}
-        return UnitState(self.unit.revision, self._turn_position, state, self.unknown)
+        return rows.UnitState(self.unit.revision, self._turn_position, state, self.unknown)
 
     def begin_turn(self) -> None:
         """The next pass begins with the current line, if no later turn begins before that."""
@@ -208,10 +202,10 @@ class LineReading:
     def finish(self) -> None:
         """Add what is incomplete at the end of the file."""
 
-    def conversation(self) -> ImportedConversation | None:
+    def conversation(self) -> rows.ImportedConversation | None:
         """What is known of the conversation; None if it has not begun."""
         raise NotImplementedError
 
-    def inherited(self) -> InheritedHistory | None:
+    def inherited(self) -> rows.InheritedHistory | None:
         """The history that the conversation continues without repeating it."""
         return None

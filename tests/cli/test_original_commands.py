@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_cli import original_commands
-from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions
+from hermes_cli.commands.sessions.browser import BrowserSessions
 from hermes_cli.original_commands import ALIASES, NOT_HERE, translate
 from hermes_core import __version__
 from hermes_core.errors import UsageError

@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from hermes_cli.commands.sessions.browser import app
-from hermes_cli.commands.sessions.browser.app import BrowserApp, Preview, RowList, preview_pieces
-from hermes_cli.commands.sessions.browser.catalogue import (
+from hermes_cli.commands.sessions import browser
+from hermes_cli.commands.sessions.browser import (
+    BrowserApp,
     BrowserSessions,
     MessageHit,
+    Preview,
     RowCatalogue,
     RowEntry,
+    RowList,
+    preview_pieces,
 )
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
@@ -273,11 +276,11 @@ async def test_stored_text_is_inert(db: SessionDB) -> None:
 async def test_many_rows_are_loaded_in_pages_and_only_visible_ones_are_rendered(
     db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.FIRST_ROWS", 3)
-    monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.PAGE_ROWS", 4)
+    monkeypatch.setattr("hermes_cli.commands.sessions.browser.FIRST_ROWS", 3)
+    monkeypatch.setattr("hermes_cli.commands.sessions.browser.PAGE_ROWS", 4)
     rendered: list[str] = []
     monkeypatch.setattr(
-        "hermes_cli.commands.sessions.browser.app.line",
+        "hermes_cli.commands.sessions.browser.line",
         lambda entry, cells, now: rendered.append(entry.row.id) or "x" * cells,
     )
     picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
@@ -296,10 +299,10 @@ def test_every_line_fills_its_cells_exactly(
     title: str, source: str, match_text: str, columns: int
 ) -> None:
     row = listed_session("x", title=title, source=source, last_active=1.0, message_count=10**7)
-    text = app.line(RowEntry(row, match_text), columns, now=2.0)
+    text = browser.line(RowEntry(row, match_text), columns, now=2.0)
     assert "\n" not in text
     assert "\x1b" not in text
-    assert width(app.heading(columns)) == columns
+    assert width(browser.heading(columns)) == columns
     if "\u200d" not in text and "\ufe0f" not in text:  # joined signs: terminals differ
         assert width(text) == columns
 

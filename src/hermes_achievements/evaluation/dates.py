@@ -9,12 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.evaluation.standings import (
-    AGENTS_IN_PROJECT,
-    DERIVED_SERIES,
-    MESSAGES_SENT,
-    project_moments,
-)
+from hermes_achievements.evaluation import standings
 from hermes_achievements.metrics import COUNTS, PEAKS
 from hermes_achievements.metrics.facts import ID_FIELD, TIME_FIELD, RecordedFacts
 from hermes_achievements.metrics.session_view import SessionView
@@ -77,8 +72,8 @@ class UnlockDater:
             return self._in_variety(name.removeprefix("distinct_"), threshold)
         if _is_session_value(name):
             return self._in_session(name, threshold)
-        if name == AGENTS_IN_PROJECT:
-            first = next(iter(project_moments(self._tally, threshold)), None)
+        if name == standings.AGENTS_IN_PROJECT:
+            first = next(iter(standings.project_moments(self._tally, threshold)), None)
             return None if first is None else UnlockMoment(*first)
         return self._in_series(name, threshold)
 
@@ -116,13 +111,13 @@ class UnlockDater:
         return UnlockMoment(*firsts[threshold - 1]) if len(firsts) >= threshold else None
 
     def _in_series(self, name: str, threshold: int) -> UnlockMoment | None:
-        series = DERIVED_SERIES[name](self._tally.days)
+        series = standings.DERIVED_SERIES[name](self._tally.days)
         day = next((day for day, value in series if value >= threshold), None)
         if day is None:
             return None
         if name in MONTHLY_VALUES or name == "spotless_days":
             return self._last_on(day)
-        return self._on_day(MESSAGES_SENT, day, 1)
+        return self._on_day(standings.MESSAGES_SENT, day, 1)
 
     def _last_on(self, day: str) -> UnlockMoment | None:
         last: UnlockMoment | None = None

@@ -140,22 +140,10 @@ class Snapshot(AchievementCounts):
     generated_at: float
 
 
-class SessionSummary(TypedDict):
-    """A scanned session."""
-
-    session_id: str
-    source: str
-    model: str
-    started_at: float
-    tool_call_count: int
-    tool_names: list[str]
-    totals: dict[str, int]
-
-
 class Scan(TypedDict, total=False):
     """The result of a scan; without `moments` it has no evidence and is not recorded."""
 
-    sessions: list[SessionSummary]
+    sessions: list[dict[str, object]]
     aggregate: dict[str, int]
     moments: dict[Threshold, UnlockMoment]
     titles: dict[str, str]

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hermes_achievements.catalogue import Achievement, Catalogue
-    from hermes_achievements.evaluation.snapshot import (
-        AchievementCounts,
-        AchievementView,
-        TierStep,
-        Unlock,
-    )
+    from hermes_achievements.evaluation import snapshot
     from hermes_achievements.metrics.tally import Days, Tally
 
 Series = list[tuple[str, int]]
@@ -390,7 +385,7 @@ def reached_tiers(achievement: Achievement, value: int) -> list[tuple[str, int]]
     return [(tier, threshold) for tier, threshold in achievement.thresholds if value >= threshold]
 
 
-def highest_tier(achievement: Achievement, unlock: Unlock | None) -> str | None:
+def highest_tier(achievement: Achievement, unlock: snapshot.Unlock | None) -> str | None:
     """The highest recorded tier."""
     tiers = unlock.get("tiers", {}) if unlock else {}
     recorded = [tier for tier, _ in achievement.thresholds if tier in tiers]
@@ -400,10 +395,10 @@ def highest_tier(achievement: Achievement, unlock: Unlock | None) -> str | None:
 def evaluate(
     catalogue: Catalogue,
     values: Mapping[str, int],
-    unlocks: Mapping[str, Unlock],
+    unlocks: Mapping[str, snapshot.Unlock],
     *,
     with_dates: bool = True,
-) -> list[AchievementView]:
+) -> list[snapshot.AchievementView]:
     """Every achievement as it is shown; a locked secret shows only its hint."""
     shown = []
     for number, achievement in enumerate(catalogue, 1):
@@ -418,7 +413,7 @@ def evaluate(
     return shown
 
 
-def _show_secret(achievement: Achievement, number: int) -> AchievementView:
+def _show_secret(achievement: Achievement, number: int) -> snapshot.AchievementView:
     return {
         "id": f"secret-{number}",
         "name": "Secret",
@@ -443,10 +438,10 @@ def _show_secret(achievement: Achievement, number: int) -> AchievementView:
 
 
 def _show_visible(
-    achievement: Achievement, standing: Standing, unlock: Unlock | None
-) -> AchievementView:
+    achievement: Achievement, standing: Standing, unlock: snapshot.Unlock | None
+) -> snapshot.AchievementView:
     is_unlocked = standing.tier is not None
-    shown: AchievementView = {
+    shown: snapshot.AchievementView = {
         "id": achievement.id,
         "name": achievement.name,
         "description": achievement.text,
@@ -476,7 +471,7 @@ def _show_visible(
     return shown
 
 
-def _tier_history(achievement: Achievement, unlock: Unlock) -> list[TierStep]:
+def _tier_history(achievement: Achievement, unlock: snapshot.Unlock) -> list[snapshot.TierStep]:
     tiers = unlock.get("tiers", {})
     return [
         {
@@ -491,7 +486,7 @@ def _tier_history(achievement: Achievement, unlock: Unlock) -> list[TierStep]:
     ]
 
 
-def count_states(shown: list[AchievementView]) -> AchievementCounts:
+def count_states(shown: list[snapshot.AchievementView]) -> snapshot.AchievementCounts:
     """Numbers of unlocked, discovered, secret and all achievements."""
     states = [achievement["state"] for achievement in shown]
     return {

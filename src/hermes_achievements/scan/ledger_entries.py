@@ -11,16 +11,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from hermes_achievements.classification import tool_kinds
 from hermes_achievements.classification.outcomes import classify_outcome, parse_json
 from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL, command_labels
-from hermes_achievements.classification.tool_kinds import (
-    ACTION_OPERATIONS,
-    DELEGATE,
-    FILE_OPERATIONS,
-    SHELL,
-    file_labels,
-    operation_of,
-)
 from hermes_achievements.metrics.facts import (
     ASSISTANT_ROLE,
     BY_TIME,
@@ -51,7 +44,11 @@ FINGERPRINT_BYTES: Final = 200  # bytes of a message in its fingerprint
 EARLIEST_PLAUSIBLE: Final = 1_420_070_400.0  # 2015
 LATEST_PLAUSIBLE: Final = 4_102_444_800.0  # 2100
 MAX_TOOL_NAME_CHARACTERS: Final = 64
-DETAILED_OPERATIONS: Final = FILE_OPERATIONS | ACTION_OPERATIONS | {SHELL, DELEGATE}
+DETAILED_OPERATIONS: Final = (
+    tool_kinds.FILE_OPERATIONS
+    | tool_kinds.ACTION_OPERATIONS
+    | {tool_kinds.SHELL, tool_kinds.DELEGATE}
+)
 
 
 def _result_fact(row: MessageColumns, tool_name: object) -> Fact:
@@ -94,7 +91,7 @@ def reference_of(call_id: Any) -> int:
 def _named_tool(name: str) -> tuple[str, str]:
     """The cleaned name of a tool, and its operation."""
     tool = clean_name(name)
-    return tool, operation_of(tool)
+    return tool, tool_kinds.operation_of(tool)
 
 
 def clean_name(name: str) -> str:
@@ -133,15 +130,15 @@ def _call_details(operation: str, stored: Any) -> list[str]:
     arguments = parse_json(stored) if isinstance(stored, (str, bytes)) else stored
     if not isinstance(arguments, dict):
         arguments = {}
-    if operation == SHELL:
+    if operation == tool_kinds.SHELL:
         command = arguments.get("command") or arguments.get("cmd") or ""
         details = list(command_labels(command)) if isinstance(command, str) else []
         if arguments.get("background") is True and BACKGROUND_LABEL not in details:
             details.append(BACKGROUND_LABEL)
         return details
-    if operation in FILE_OPERATIONS:
-        return file_labels(arguments)
-    if operation in ACTION_OPERATIONS:
+    if operation in tool_kinds.FILE_OPERATIONS:
+        return tool_kinds.file_labels(arguments)
+    if operation in tool_kinds.ACTION_OPERATIONS:
         action = arguments.get("action")
         return [clean_name(action.lower())] if isinstance(action, str) else []
     tasks = arguments.get("tasks")

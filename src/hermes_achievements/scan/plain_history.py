@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import orjson
 
@@ -24,16 +24,18 @@ from hermes_achievements.scan.history import (
 )
 from hermes_achievements.scan.ledger_entries import collect_facts
 from hermes_core.history_rows import SCHEDULED_SOURCES, project_of
+from hermes_core.json_values import number_in, text_in
 from hermes_core.messages import HOOK_FEEDBACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import tzinfo
 
-    from hermes_achievements.evaluation.snapshot import Scan, SessionSummary
+    from hermes_achievements.evaluation.snapshot import Scan
     from hermes_achievements.metrics.facts import RecordedFacts
     from hermes_achievements.metrics.tally import Contribution
     from hermes_achievements.scan.history import History, LedgerEntry, MessageColumns
+    from hermes_core.json_values import JsonObject, JsonValue
 
     Callback = Callable[[Scan, int, int], object]
 
@@ -112,47 +114,10 @@ class MemoryLedger:
         """Do nothing: the ledger is in memory."""
 
 
-DEFAULT_SESSION_MESSAGES = 50
+DEFAULT_SESSION_MESSAGES: Final = 50
 
 
-class PlainSession(TypedDict, total=False):
-    """A session of a plain store; any field may be missing or empty."""
-
-    id: str
-    source: str | None
-    model: str | None
-    model_config: str | None
-    parent_session_id: str | None
-    cwd: str | None
-    started_at: float | None
-    ended_at: float | None
-    end_reason: str | None
-    title: str | None
-    preview: str | None
-    message_count: int | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    reasoning_tokens: int | None
-    actual_cost_usd: float | None
-    estimated_cost_usd: float | None
-
-
-class PlainMessage(TypedDict, total=False):
-    """A message of a plain store; any field may be missing or empty."""
-
-    id: int | None
-    role: str | None
-    content: object
-    timestamp: float | None
-    tool_calls: object
-    tool_name: str | None
-    tool_call_id: str | None
-    observed: bool | None
-    finish_reason: str | None
-
-
-NO_SESSION: Final[PlainSession] = {}
+NO_SESSION: Final[JsonObject] = {}
 
 
 class PlainStore(Protocol):
@@ -160,10 +125,10 @@ class PlainStore(Protocol):
 
     def list_sessions_rich(
         self, *, limit: int, include_children: bool, project_compression_tips: bool
-    ) -> list[PlainSession]:
+    ) -> list[JsonObject]:
         """All sessions, newest first."""
 
-    def get_messages(self, session_id: str) -> list[PlainMessage]:
+    def get_messages(self, session_id: str) -> list[JsonObject]:
         """The messages of one session."""
 
 
@@ -188,7 +153,7 @@ class PlainHistory:
 
     def session_sizes(self) -> Sequence[tuple[str, int]]:
         return [
-            (item, int(row.get("message_count") or DEFAULT_SESSION_MESSAGES))
+            (item, number_in(row, "message_count") or DEFAULT_SESSION_MESSAGES)
             for item, row in self._sessions.items()
         ]
 
@@ -203,27 +168,26 @@ class PlainHistory:
         row = self._sessions.get(session_id)
         if row is None:
             return None
-        cost = row.get("actual_cost_usd") or row.get("estimated_cost_usd") or 0.0
         return ScannedSession(
             session_id,
             self._kind(row),
-            str(row.get("source") or ""),
-            str(row.get("model") or ""),
-            float(row.get("started_at") or 0.0),
-            row.get("ended_at"),
-            str(row.get("end_reason") or ""),
+            text_in(row, "source"),
+            text_in(row, "model"),
+            _number(row, "started_at") or 0.0,
+            _number(row, "ended_at"),
+            text_in(row, "end_reason"),
             bool(row.get("title")),
-            int(row.get("input_tokens") or 0),
-            int(row.get("output_tokens") or 0),
-            int(row.get("cache_read_tokens") or 0),
-            int(row.get("reasoning_tokens") or 0),
-            float(cost),
-            row.get("parent_session_id"),
-            project_of(row.get("cwd")),
+            number_in(row, "input_tokens"),
+            number_in(row, "output_tokens"),
+            number_in(row, "cache_read_tokens"),
+            number_in(row, "reasoning_tokens"),
+            _number(row, "actual_cost_usd") or _number(row, "estimated_cost_usd") or 0.0,
+            text_in(row, "parent_session_id") or None,
+            project_of(text_in(row, "cwd") or None),
         )
 
-    def _kind(self, row: PlainSession) -> str:
-        config = str(row.get("model_config") or "")
+    def _kind(self, row: JsonObject) -> str:
+        config = text_in(row, "model_config")
         parent = self._sessions.get(str(row.get("parent_session_id") or ""))
         if '"_delegate_from"' in config or row.get("source") == "subagent":
             return SessionKind.SUBAGENT
@@ -238,7 +202,7 @@ class PlainHistory:
         self, session_id: str, read: Callable[[Iterable[MessageColumns]], T], after: int = 0
     ) -> T:
         session = self._sessions.get(session_id, NO_SESSION)
-        started = float(session.get("started_at") or 0.0)
+        started = _number(session, "started_at") or 0.0
         messages = enumerate(self._store.get_messages(session_id), 1)
         rows = (_message_row(message, number, started) for number, message in messages)
         return read(row for row in rows if row.id > after)
@@ -265,24 +229,29 @@ class PlainHistory:
         """Do nothing: the caller owns the store."""
 
 
-def _message_row(message: PlainMessage, number: int, started: float) -> ScannedMessage:
+def _number(row: JsonObject, name: str) -> float | None:
+    value = row.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _message_row(message: JsonObject, number: int, started: float) -> ScannedMessage:
     content = message.get("content")
     text = content if isinstance(content, str) else ""
     return ScannedMessage(
-        int(message.get("id") or number),
-        str(message.get("role") or ""),
-        float(message.get("timestamp") or started),
+        number_in(message, "id") or number,
+        text_in(message, "role"),
+        _number(message, "timestamp") or started,
         _encode(content),
         len(text),
         _encode(message.get("tool_calls") or None),
-        message.get("tool_name"),
-        message.get("tool_call_id"),
+        text_in(message, "tool_name") or None,
+        text_in(message, "tool_call_id") or None,
         False,
         bool(message.get("observed")) or message.get("finish_reason") == HOOK_FEEDBACK,
     )
 
 
-def _encode(value: Any) -> bytes | None:
+def _encode(value: JsonValue | bytes) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -297,7 +266,7 @@ def scan_plain(
     calendar = Calendar(zone)
     sizes = history.session_sizes()
     tally = Tally()
-    sessions: list[SessionSummary] = []
+    sessions: list[dict[str, object]] = []
     for number, (session_id, _) in enumerate(sizes, 1):
         recorded = collect_facts(history, session_id)
         if recorded is not None:
@@ -309,7 +278,7 @@ def scan_plain(
     return _scan_document(sessions, tally, len(sizes))
 
 
-def _scan_document(sessions: list[SessionSummary], tally: Tally, total: int) -> Scan:
+def _scan_document(sessions: list[dict[str, object]], tally: Tally, total: int) -> Scan:
     return {
         "sessions": sessions,
         "aggregate": compute_values(tally),
@@ -322,7 +291,7 @@ def _scan_document(sessions: list[SessionSummary], tally: Tally, total: int) -> 
     }
 
 
-def _session_summary(recorded: RecordedFacts, contribution: Contribution) -> SessionSummary:
+def _session_summary(recorded: RecordedFacts, contribution: Contribution) -> dict[str, object]:
     totals = contribution.totals()
     return {
         "session_id": recorded.session.id,

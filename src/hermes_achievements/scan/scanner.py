@@ -20,14 +20,9 @@ from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics import METRIC_RULES
 from hermes_achievements.metrics.facts import FACT_RULES
 from hermes_achievements.metrics.tally import Contribution, Tally
+from hermes_achievements.scan import workers
 from hermes_achievements.scan.history import HistoryPosition
 from hermes_achievements.scan.ledger_entries import collect_facts, extend_facts, make_entry
-from hermes_achievements.scan.workers import (
-    ScanJob,
-    read_isolated,
-    run_jobs,
-    run_jobs_inline,
-)
 from hermes_core.errors import LedgerDamagedError, ScanBusyError, ScanError
 from hermes_core.time_zones import find_zone
 
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
     from threading import Event
 
     from hermes_achievements.scan.history import History, Ledger, LedgerEntry
-    from hermes_achievements.scan.workers import JobResult
 
 
 MAX_WORKERS: Final = 8
@@ -299,17 +293,17 @@ class Scanner:
 
     def _results(
         self, pending_sessions: list[tuple[str, int]], known_ids: set[str], *, rereads: bool
-    ) -> Iterator[JobResult]:
+    ) -> Iterator[workers.JobResult]:
         jobs = self._jobs(pending_sessions, known_ids, rereads=rereads)
         messages = sum(size for _, size in pending_sessions)
         if messages <= SMALL_HISTORY_MESSAGES or self._processes == 0:
-            return run_jobs_inline(jobs, self._open_history, self._zone)
+            return workers.run_jobs_inline(jobs, self._open_history, self._zone)
         number = self._processes or _count_workers(messages)
-        return run_jobs(jobs, self._open_history, self._zone, number)
+        return workers.run_jobs(jobs, self._open_history, self._zone, number)
 
     def _jobs(
         self, pending_sessions: list[tuple[str, int]], known_ids: set[str], *, rereads: bool
-    ) -> Iterator[ScanJob]:
+    ) -> Iterator[workers.ScanJob]:
         """Jobs of increasing size; the first ones are small for an early progress report."""
         limit, size = FIRST_JOB_MESSAGES, 0
         block: list[str] = []
@@ -323,11 +317,13 @@ class Scanner:
         if block:
             yield self._job(block, known_ids, size, rereads=rereads)
 
-    def _job(self, block: list[str], known_ids: set[str], size: int, *, rereads: bool) -> ScanJob:
+    def _job(
+        self, block: list[str], known_ids: set[str], size: int, *, rereads: bool
+    ) -> workers.ScanJob:
         if self._running is not None:
             self._running.wait()  # paused
         earlier_facts = self._ledger.recorded_facts([item for item in block if item in known_ids])
-        return ScanJob([(item, earlier_facts.get(item)) for item in block], rereads, size)
+        return workers.ScanJob([(item, earlier_facts.get(item)) for item in block], rereads, size)
 
     # Incremental scans
 
@@ -414,7 +410,7 @@ class Scanner:
         skipped += [
             item
             for item in changed
-            if not read_isolated(
+            if not workers.read_isolated(
                 item, lambda session_id: read(session_id, earlier_facts.get(session_id))
             )
         ]
@@ -510,7 +506,7 @@ class _FullScanRun:
         self._reported = 0
         self._read_count = 0
 
-    def consume(self, results: Iterable[JobResult]) -> None:
+    def consume(self, results: Iterable[workers.JobResult]) -> None:
         """Process results in the order of arrival."""
         for result in results:
             self.unsaved += result.entries

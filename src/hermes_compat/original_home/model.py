@@ -7,14 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from hermes_agent.providers.apis import (
-    ANTHROPIC_API,
-    OPENAI,
-    OPENAI_API,
-    OPENROUTER,
-    ModelChoice,
-    ProviderApi,
-)
+from hermes_agent.providers import apis
 from hermes_agent.providers.selection import key_name, save_choice
 from hermes_compat.original_home.home import MODEL_SECTION, ItemState, MoveItem
 from hermes_core.config.values import is_url
@@ -28,11 +21,11 @@ if TYPE_CHECKING:
 
 KIND: Final = "model"
 FALLBACK_KIND: Final = "fallback"
-ENDPOINTS: Final[dict[str, tuple[ProviderApi, str]]] = {
-    "anthropic": (ANTHROPIC_API, ""),
-    "openai": (OPENAI_API, OPENAI),
-    "openai-api": (OPENAI_API, OPENAI),
-    "openrouter": (OPENAI_API, OPENROUTER),
+ENDPOINTS: Final[dict[str, tuple[apis.ProviderApi, str]]] = {
+    "anthropic": (apis.ANTHROPIC_API, ""),
+    "openai": (apis.OPENAI_API, apis.OPENAI),
+    "openai-api": (apis.OPENAI_API, apis.OPENAI),
+    "openrouter": (apis.OPENAI_API, apis.OPENROUTER),
 }
 # Without a provider, the first of these keys decides.
 KEYS_BY_PROVIDER: Final = (
@@ -55,7 +48,7 @@ REFERENCE: Final = re.compile(r"\$\{(\w+)\}")
 class TranslatedModel(NamedTuple):
     """A model in our settings, or the reason why there is none."""
 
-    choice: ModelChoice | None
+    choice: apis.ModelChoice | None
     problem: str = ""
 
 
@@ -161,7 +154,7 @@ def _name(home: OriginalHome) -> str:
 
 def _choice(
     home: OriginalHome, name: str, provider: str, base_url: str, *, is_anthropic: bool
-) -> ModelChoice | None:
+) -> apis.ModelChoice | None:
     if provider in UNCHOSEN and not base_url:
         keys = {**home.env, **os.environ}
         provider = next((name for key, name in KEYS_BY_PROVIDER if keys.get(key)), "openrouter")
@@ -169,12 +162,12 @@ def _choice(
         api, endpoint = ENDPOINTS[provider]
         url = endpoint if not base_url or base_url == endpoint else base_url
         plain = name.removeprefix(f"{provider}/") if provider != "openrouter" else name
-        return ModelChoice(api, plain, url)
+        return apis.ModelChoice(api, plain, url)
     if urlsplit(base_url).hostname == ANTHROPIC_HOST:
-        return ModelChoice(ANTHROPIC_API, name.removeprefix("anthropic/"))
+        return apis.ModelChoice(apis.ANTHROPIC_API, name.removeprefix("anthropic/"))
     if not base_url:
         return None
-    return ModelChoice(ANTHROPIC_API if is_anthropic else OPENAI_API, name, base_url)
+    return apis.ModelChoice(apis.ANTHROPIC_API if is_anthropic else apis.OPENAI_API, name, base_url)
 
 
 def _custom_provider(home: OriginalHome, provider: str) -> JsonObject:
@@ -201,7 +194,7 @@ def _secret(*blocks: JsonObject, variables: Mapping[str, str]) -> str:
     return ""
 
 
-def _where(choice: ModelChoice) -> str:
+def _where(choice: apis.ModelChoice) -> str:
     place = choice.base_url or "api.anthropic.com"
     name = key_name(choice.api, choice.base_url)
     key = f", key saved as {name}" if choice.key and name else ""

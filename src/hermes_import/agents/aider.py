@@ -23,13 +23,7 @@ from hermes_import.contents import INTERRUPTED, joined
 from hermes_import.files import existing, file_unit, is_regular, start_of
 from hermes_import.json_lines import HEAD_KEY, head_of
 from hermes_import.sources import by_creation
-from hermes_state.imports.rows import (
-    ImportedConversation,
-    ImportedMessage,
-    ImportedPart,
-    ImportedUsage,
-    UnitState,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -83,7 +77,7 @@ class Aider:
     def in_order(self, units: list[Unit]) -> list[Unit]:
         return by_creation(units)
 
-    def read(self, unit: Unit, before: UnitState | None) -> AiderReading:
+    def read(self, unit: Unit, before: rows.UnitState | None) -> AiderReading:
         return AiderReading(unit, start_of(unit, before))
 
     def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
@@ -145,13 +139,13 @@ def _subfolders(folder: Path) -> list[Path]:
 class AiderReading:
     """One pass over a file, from the last section that was read before."""
 
-    def __init__(self, unit: Unit, start: UnitState) -> None:
+    def __init__(self, unit: Unit, start: rows.UnitState) -> None:
         self._unit = unit
         self._position = start.position
         self._head = str(start.state.get(HEAD_KEY, ""))
         self.unknown: Counter[str] = Counter(start.unknown)
 
-    def parts(self) -> Iterator[ImportedPart]:
+    def parts(self) -> Iterator[rows.ImportedPart]:
         with self._unit.path.open("rb") as file:
             self._head = head_of(file.read(256))
             file.seek(self._position)
@@ -166,22 +160,22 @@ class AiderReading:
             if section.messages:
                 yield self._part(section, is_last_section=end == len(data))
 
-    def state(self) -> UnitState:
+    def state(self) -> rows.UnitState:
         state = {HEAD_KEY: self._head}
-        return UnitState(self._unit.revision, self._position, state, self.unknown)
+        return rows.UnitState(self._unit.revision, self._position, state, self.unknown)
 
-    def _part(self, section: Section, *, is_last_section: bool) -> ImportedPart:
+    def _part(self, section: Section, *, is_last_section: bool) -> rows.ImportedPart:
         messages = section.messages
         # Only the start is recorded; the file was changed with the last message.
         if is_last_section and self._unit.modified_at > section.started_at:
             messages[-1] = messages[-1]._replace(at=self._unit.modified_at)
-        conversation = ImportedConversation(
+        conversation = rows.ImportedConversation(
             section.native_id,
             section.started_at,
             cwd=str(self._unit.path.parent),
             model=section.model or None,
         )
-        return ImportedPart(conversation, messages, section.usage, is_last=True)
+        return rows.ImportedPart(conversation, messages, section.usage, is_last=True)
 
 
 class Section:
@@ -193,8 +187,8 @@ class Section:
         self.started_at = _local_seconds(self._start)
         self.native_id = ""
         self.model = ""
-        self.messages: list[ImportedMessage] = []
-        self.usage: list[ImportedUsage] = []
+        self.messages: list[rows.ImportedMessage] = []
+        self.usage: list[rows.ImportedUsage] = []
         self._prompt: list[str] = []
         self._answer: list[str] = []
         for line in lines:
@@ -222,7 +216,7 @@ class Section:
             if self.native_id and (found := COST.match(line)):
                 cost = float(found[1])
                 key = f"{self.native_id}:{len(self.messages)}"
-                usage = ImportedUsage(self.model, cost_usd=cost, key=key, is_call=False)
+                usage = rows.ImportedUsage(self.model, cost_usd=cost, key=key, is_call=False)
                 self.usage.append(usage)
         elif INTERRUPTION in line:
             self._flush()
@@ -251,7 +245,7 @@ class Section:
     def _add(self, role: str, content: str, reasoning: str | None = None) -> None:
         is_answer = role == "assistant"
         self.messages.append(
-            ImportedMessage(
+            rows.ImportedMessage(
                 f"{self.native_id}:{len(self.messages)}",
                 role,
                 content,

@@ -11,28 +11,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
-from hermes_import.contents import (
-    FAILED,
-    INTERRUPTED,
-    joined,
-    seconds_of,
-    title_of,
-    tool_call,
-    tool_result,
-)
+from hermes_import import contents
 from hermes_import.line_files import LineFiles, LineReading
-from hermes_state.imports.rows import (
-    ConversationKind,
-    ImportedConversation,
-    ImportedMessage,
-    ImportedUsage,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject, JsonValue
     from hermes_core.messages import ToolCallDict
     from hermes_import.sources import Unit
-    from hermes_state.imports.rows import UnitState
 
 HEAD_BYTES: Final = 1 << 16
 MAX_OUTPUT_BYTES: Final = 1 << 20
@@ -64,7 +50,7 @@ def _created_at(unit: Unit) -> float:
     except OSError:
         return unit.modified_at
     return (
-        seconds_of(found[1].decode("utf-8", "replace"), unit.modified_at)
+        contents.seconds_of(found[1].decode("utf-8", "replace"), unit.modified_at)
         if found
         else unit.modified_at
     )
@@ -75,9 +61,9 @@ class ClaudeReading(LineReading):
 
     skipped = SKIPPED
 
-    def __init__(self, unit: Unit, start: UnitState) -> None:
+    def __init__(self, unit: Unit, start: rows.UnitState) -> None:
         super().__init__(unit, start)
-        self._group: list[ImportedMessage] = []  # an answer and the results of its calls
+        self._group: list[rows.ImportedMessage] = []  # an answer and the results of its calls
         self._answer: BlockAnswer | None = None
         self._answers: dict[str, BlockAnswer] = {}  # of the turn: blocks of several may alternate
         self._tool_names: dict[str, str] = {}
@@ -86,17 +72,17 @@ class ClaudeReading(LineReading):
 
     def _read_meta(self) -> None:
         meta = self.description()
-        self.about["title"] = title_of(text_in(meta, "description"))
+        self.about["title"] = contents.title_of(text_in(meta, "description"))
         self.about["parent"] = self.unit.path.parent.parent.name
 
-    def conversation(self) -> ImportedConversation | None:
+    def conversation(self) -> rows.ImportedConversation | None:
         about = self.about
         if "started_at" not in about:
             return None
-        return ImportedConversation(
+        return rows.ImportedConversation(
             self.stem,
-            seconds_of(about.get("started_at")),
-            ConversationKind.SUBAGENT if "parent" in about else ConversationKind.MAIN,
+            contents.seconds_of(about.get("started_at")),
+            rows.ConversationKind.SUBAGENT if "parent" in about else rows.ConversationKind.MAIN,
             text_in(about, "parent") or None,
             text_in(about, "title") or None,
             text_in(about, "cwd") or None,
@@ -112,17 +98,17 @@ class ClaudeReading(LineReading):
             self._read_user(record, object_in(record, "message"))
         elif kind in {"custom-title", "summary"}:
             title = text_in(record, "customTitle") or text_in(record, "summary")
-            self.about["title"] = title_of(title) or self.about.get("title")
+            self.about["title"] = contents.title_of(title) or self.about.get("title")
         elif kind == "system":
             if record.get("subtype") == "api_error":
-                self._end_answer(FAILED)
+                self._end_answer(contents.FAILED)
         elif kind not in IGNORED:
             self.unknown[str(kind)] += 1
 
     def _note_place(self, record: JsonObject) -> None:
         if "started_at" not in self.about:
             self.about |= {
-                "started_at": seconds_of(record.get("timestamp"), self.unit.modified_at),
+                "started_at": contents.seconds_of(record.get("timestamp"), self.unit.modified_at),
                 "cwd": record.get("cwd"),
                 "branch": record.get("gitBranch"),
             }
@@ -136,7 +122,7 @@ class ClaudeReading(LineReading):
                 return
             self._note_place(record)
             self.finish()
-            answer = BlockAnswer(key, seconds_of(record.get("timestamp")), model)
+            answer = BlockAnswer(key, contents.seconds_of(record.get("timestamp")), model)
             self._answer = self._answers[key] = answer
             if model != SYNTHETIC_MODEL:
                 self.about.setdefault("model", model)
@@ -144,7 +130,7 @@ class ClaudeReading(LineReading):
         if answer is not self._answer:
             self._replace(answer.message())
 
-    def _replace(self, message: ImportedMessage) -> None:
+    def _replace(self, message: rows.ImportedMessage) -> None:
         """Replace an answer by one with more blocks; it may be in a part that was read before."""
         for position, earlier in enumerate(self.messages):
             if earlier.key == message.key:
@@ -156,7 +142,10 @@ class ClaudeReading(LineReading):
         self._note_place(record)
         content = message.get("content")
         blocks = objects_in(message, "content") if isinstance(content, list) else []
-        at, key = seconds_of(record.get("timestamp")), text_in(record, "uuid") or self.place
+        at, key = (
+            contents.seconds_of(record.get("timestamp")),
+            text_in(record, "uuid") or self.place,
+        )
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for number, block in enumerate(results):
             self._group.append(self._result(block, at, f"{key}:{number}" if number else key))
@@ -165,7 +154,7 @@ class ClaudeReading(LineReading):
         text = content if isinstance(content, str) else _text_of(blocks)
         if text.startswith(NOT_PROMPTS):
             if text.startswith(INTERRUPTION):
-                self._end_answer(INTERRUPTED)
+                self._end_answer(contents.INTERRUPTED)
             return
         self.finish()
         is_summary = bool(record.get("isCompactSummary"))
@@ -173,7 +162,7 @@ class ClaudeReading(LineReading):
             self.begin_turn()
             self._answers.clear()
         self.messages.append(
-            ImportedMessage(
+            rows.ImportedMessage(
                 key,
                 "user",
                 _with_images(blocks) or text,
@@ -183,20 +172,20 @@ class ClaudeReading(LineReading):
             )
         )
 
-    def _result(self, block: JsonObject, at: float, key: str) -> ImportedMessage:
+    def _result(self, block: JsonObject, at: float, key: str) -> rows.ImportedMessage:
         call_id = text_in(block, "tool_use_id")
         content = block.get("content")
         text = content if isinstance(content, str) else _text_of(objects_in(block, "content"))
         if "<persisted-output>" in text[:100]:
             text = self._saved_output(text)
-        return ImportedMessage(
+        return rows.ImportedMessage(
             key,
             "tool",
-            tool_result(text, is_error=bool(block.get("is_error"))),
+            contents.tool_result(text, is_error=bool(block.get("is_error"))),
             at,
             tool_call_id=call_id,
             tool_name=self._tool_names.get(call_id),
-            finish_reason=FAILED if block.get("is_error") else None,
+            finish_reason=contents.FAILED if block.get("is_error") else None,
         )
 
     def _saved_output(self, text: str) -> str:
@@ -253,27 +242,27 @@ class BlockAnswer:
             elif kind in ("tool_use", "server_tool_use"):
                 call_id, name = text_in(block, "id"), text_in(block, "name")
                 tool_names[call_id] = name
-                self._calls.append(tool_call(call_id, name, block.get("input")))
+                self._calls.append(contents.tool_call(call_id, name, block.get("input")))
 
-    def message(self) -> ImportedMessage:
+    def message(self) -> rows.ImportedMessage:
         """The complete message."""
         is_call = self._model != SYNTHETIC_MODEL
-        return ImportedMessage(
+        return rows.ImportedMessage(
             self.key,
             "assistant",
-            joined(self._texts),
+            contents.joined(self._texts),
             self._at,
             self._calls,
-            reasoning=joined(self._thoughts) or None,
-            finish_reason=self.finish_reason if is_call else FAILED,
+            reasoning=contents.joined(self._thoughts) or None,
+            finish_reason=self.finish_reason if is_call else contents.FAILED,
             usage=self._tokens() if is_call else None,
             may_change=True,
             only_grows=True,
         )
 
-    def _tokens(self) -> ImportedUsage:
+    def _tokens(self) -> rows.ImportedUsage:
         usage = self._usage
-        return ImportedUsage(
+        return rows.ImportedUsage(
             self._model,
             number_in(usage, "input_tokens"),
             number_in(usage, "output_tokens"),
@@ -284,7 +273,7 @@ class BlockAnswer:
 
 
 def _text_of(blocks: list[JsonObject]) -> str:
-    return joined([text_in(block, "text") for block in blocks])
+    return contents.joined([text_in(block, "text") for block in blocks])
 
 
 def _with_images(blocks: list[JsonObject]) -> list[object] | None:

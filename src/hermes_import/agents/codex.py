@@ -13,20 +13,12 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, joined, seconds_of, tool_call, tool_result
 from hermes_import.line_files import LineFiles, LineReading
-from hermes_state.imports.rows import (
-    END_KEY,
-    ConversationKind,
-    ImportedConversation,
-    ImportedMessage,
-    ImportedUsage,
-    InheritedHistory,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_core.messages import ToolCallDict
     from hermes_import.sources import Unit
-    from hermes_state.imports.rows import UnitState
 
 UUID_CHARACTERS: Final = 36
 NAME_TIME: Final = re.compile(r"rollout-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)")
@@ -44,13 +36,13 @@ KNOWN_ITEMS: Final = frozenset({"web_search_call", "ghost_snapshot", "compaction
 class CodexReading(LineReading):
     """One pass over a file."""
 
-    def __init__(self, unit: Unit, start: UnitState) -> None:
+    def __init__(self, unit: Unit, start: rows.UnitState) -> None:
         super().__init__(unit, start)
         self._answer: Response | None = None
         self._prompt: tuple[str, str, float] | None = None  # an item whose event is to come
         self._calls: dict[str, str] = {}
         self._exit_codes: dict[str, int] = {}
-        self._counted: list[ImportedUsage] = []  # by token counts, for files without records
+        self._counted: list[rows.ImportedUsage] = []  # by token counts, for files without records
 
     def finish(self) -> None:
         self._flush_prompt()
@@ -58,14 +50,14 @@ class CodexReading(LineReading):
         if not self.about.get("has_records"):
             self.usage += self._counted
 
-    def conversation(self) -> ImportedConversation | None:
+    def conversation(self) -> rows.ImportedConversation | None:
         about = self.about
         if not about.get("id"):
             return None
-        return ImportedConversation(
+        return rows.ImportedConversation(
             text_in(about, "id"),
             seconds_of(about.get("started_at")),
-            ConversationKind(text_in(about, "kind")),
+            rows.ConversationKind(text_in(about, "kind")),
             text_in(about, "parent") or None,
             cwd=text_in(about, "cwd") or None,
             git_branch=text_in(about, "branch") or None,
@@ -73,15 +65,15 @@ class CodexReading(LineReading):
             is_archived="archived_sessions" in self.unit.path.parts,
         )
 
-    def inherited(self) -> InheritedHistory | None:
+    def inherited(self) -> rows.InheritedHistory | None:
         base = text_in(self.about, "base_thread")
-        return InheritedHistory(base, number_in(self.about, "base_end")) if base else None
+        return rows.InheritedHistory(base, number_in(self.about, "base_end")) if base else None
 
     def read_record(self, record: JsonObject) -> None:
         kind, payload = record.get("type"), object_in(record, "payload")
         at, key = seconds_of(record.get("timestamp")), self._key(record)
         if "ordinal" in record:
-            self.about[END_KEY] = number_in(record, "ordinal") + 1
+            self.about[rows.END_KEY] = number_in(record, "ordinal") + 1
         if kind == "session_meta":
             self._read_meta(payload, at)
         elif kind == "turn_context":
@@ -97,7 +89,7 @@ class CodexReading(LineReading):
         elif kind == "compacted":
             self._flush()
             text = text_in(payload, "message")
-            summary = ImportedMessage(key, "user", text, at, is_summary=True, is_copy=True)
+            summary = rows.ImportedMessage(key, "user", text, at, is_summary=True, is_copy=True)
             self.messages.append(summary)
         elif kind not in IGNORED:
             self.unknown[str(kind)] += 1
@@ -115,11 +107,11 @@ class CodexReading(LineReading):
         forked = text_in(payload, "forked_from_id")
         spawn = object_in(object_in(object_in(payload, "source"), "subagent"), "thread_spawn")
         parent = text_in(payload, "parent_thread_id") or text_in(spawn, "parent_thread_id")
-        kind = ConversationKind.MAIN
+        kind = rows.ConversationKind.MAIN
         if parent:
-            kind = ConversationKind.SUBAGENT
+            kind = rows.ConversationKind.SUBAGENT
         elif forked:
-            kind, parent = ConversationKind.FORK, forked
+            kind, parent = rows.ConversationKind.FORK, forked
         about |= {
             "id": text_in(payload, "id") or self.stem[-UUID_CHARACTERS:],
             "started_at": seconds_of(payload.get("timestamp"), at),
@@ -167,13 +159,13 @@ class CodexReading(LineReading):
             self._answer = Response(key, at)
         return self._answer
 
-    def _result(self, item: JsonObject, at: float, key: str) -> ImportedMessage:
+    def _result(self, item: JsonObject, at: float, key: str) -> rows.ImportedMessage:
         call_id, output = text_in(item, "call_id"), item.get("output")
         if isinstance(output, dict):
             output = output.get("content") or output.get("output")
         text = output if isinstance(output, str) else joined(_texts(item, "output"))
         code = self._exit_codes.pop(call_id, 0)
-        return ImportedMessage(
+        return rows.ImportedMessage(
             key,
             "tool",
             tool_result(text, exit_code=code),
@@ -194,7 +186,7 @@ class CodexReading(LineReading):
             if self._prompt is not None:  # its item, which may be stored already
                 key = self._prompt[0]
             self._prompt = None
-            self.messages.append(ImportedMessage(key, "user", text, at, may_change=True))
+            self.messages.append(rows.ImportedMessage(key, "user", text, at, may_change=True))
         elif item.get("type") == "CommandExecution":
             self._exit_codes[text_in(item, "id")] = number_in(item, "exit_code")
         elif kind == "exec_command_end":
@@ -224,10 +216,10 @@ class CodexReading(LineReading):
             if not self.about.get("has_records"):
                 self.about["answer"] = ""
 
-    def _tokens(self, usage: JsonObject, key: str) -> ImportedUsage:
+    def _tokens(self, usage: JsonObject, key: str) -> rows.ImportedUsage:
         cached = number_in(usage, "cached_input_tokens")
         written = number_in(usage, "cache_write_input_tokens")
-        return ImportedUsage(
+        return rows.ImportedUsage(
             text_in(self.about, "current_model"),
             max(0, number_in(usage, "input_tokens") - cached - written),
             number_in(usage, "output_tokens"),
@@ -241,7 +233,7 @@ class CodexReading(LineReading):
     def _flush_prompt(self) -> None:
         if self._prompt is not None:
             key, text, at = self._prompt
-            self.messages.append(ImportedMessage(key, "user", text, at, may_change=True))
+            self.messages.append(rows.ImportedMessage(key, "user", text, at, may_change=True))
             self._prompt = None
 
     def _flush(self) -> None:
@@ -263,9 +255,9 @@ class Response:
         self.thoughts: list[str] = []
         self.calls: list[ToolCallDict] = []
 
-    def message(self) -> ImportedMessage:
+    def message(self) -> rows.ImportedMessage:
         """The complete message."""
-        return ImportedMessage(
+        return rows.ImportedMessage(
             self._key,
             "assistant",
             joined(self.texts),

@@ -14,13 +14,7 @@ from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, seconds_of, title_of, tool_call, tool_result
 from hermes_import.files import file_unit
 from hermes_import.line_files import LineFiles, LineReading
-from hermes_state.imports.rows import (
-    ConversationKind,
-    ImportedConversation,
-    ImportedMessage,
-    ImportedPart,
-    ImportedUsage,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,8 +36,8 @@ class AgentEvents:
     """The messages of the conversation or of a sub-agent."""
 
     def __init__(self) -> None:
-        self.messages: list[ImportedMessage] = []
-        self._usage: list[ImportedUsage] = []
+        self.messages: list[rows.ImportedMessage] = []
+        self._usage: list[rows.ImportedUsage] = []
         self.ended_at: float | None = None
         self.title: str | None = None
         self.model: str | None = None
@@ -56,7 +50,7 @@ class AgentEvents:
         self.started_at = self.started_at or at
         if kind == "user.message":
             self.ended_at = None
-            self.messages.append(ImportedMessage(key, "user", text_in(data, "content"), at))
+            self.messages.append(rows.ImportedMessage(key, "user", text_in(data, "content"), at))
         elif kind == "assistant.message":
             self._read_answer(data, at, key)
         elif kind == "tool.execution_complete":
@@ -66,7 +60,7 @@ class AgentEvents:
         elif kind == "session.compaction_complete" and data.get("success"):
             text = text_in(data, "summaryContent")
             self.messages.append(
-                ImportedMessage(key, "user", text, at, is_summary=True, is_copy=True)
+                rows.ImportedMessage(key, "user", text, at, is_summary=True, is_copy=True)
             )
         elif kind == "subagent.started":
             self.title = title_of(text_in(data, "agentDescription"))
@@ -77,7 +71,7 @@ class AgentEvents:
         return kind.startswith(KNOWN_PREFIXES) or kind == "abort"
 
     @property
-    def usage(self) -> list[ImportedUsage]:
+    def usage(self) -> list[rows.ImportedUsage]:
         """The usage of the requests; a record may precede the answer."""
         return [each._replace(answer=self._answers.get(each.key, "")) for each in self._usage]
 
@@ -91,7 +85,7 @@ class AgentEvents:
         ]
         self._tools |= {text_in(each, "toolCallId"): text_in(each, "name") for each in requests}
         self.messages.append(
-            ImportedMessage(
+            rows.ImportedMessage(
                 key,
                 "assistant",
                 text_in(data, "content"),
@@ -109,7 +103,7 @@ class AgentEvents:
         error = text_in(object_in(data, "error"), "message")
         text = text_in(object_in(data, "result"), "content") or error
         self.messages.append(
-            ImportedMessage(
+            rows.ImportedMessage(
                 key,
                 "tool",
                 tool_result(text, is_error=is_error, exit_code=code),
@@ -130,7 +124,7 @@ class CopilotReading(LineReading):
 
     skipped = SKIPPED
 
-    def parts(self) -> Iterator[ImportedPart]:
+    def parts(self) -> Iterator[rows.ImportedPart]:
         self._records: list[tuple[float, JsonObject]] = []
         for _ in super().parts():
             pass  # there are no messages before all events are read
@@ -155,22 +149,22 @@ class CopilotReading(LineReading):
             }
         self._records.append((seconds_of(record.get("timestamp")), record))
 
-    def conversation(self) -> ImportedConversation | None:
+    def conversation(self) -> rows.ImportedConversation | None:
         return None
 
-    def _agent_part(self, agent_id: str, events: AgentEvents) -> ImportedPart:
+    def _agent_part(self, agent_id: str, events: AgentEvents) -> rows.ImportedPart:
         session_id = text_in(self.about, "id") or self.unit.path.parent.name
-        conversation = ImportedConversation(
+        conversation = rows.ImportedConversation(
             agent_id or session_id,
             events.started_at,
-            ConversationKind.SUBAGENT if agent_id else ConversationKind.MAIN,
+            rows.ConversationKind.SUBAGENT if agent_id else rows.ConversationKind.MAIN,
             session_id if agent_id else None,
             events.title if agent_id else self._title(),
             text_in(self.about, "cwd") or None,
             text_in(self.about, "branch") or None,
             events.model,
         )
-        return ImportedPart(
+        return rows.ImportedPart(
             conversation, events.messages, events.usage, events.ended_at, is_last=True
         )
 
@@ -184,9 +178,9 @@ class CopilotReading(LineReading):
         return title_of(fields.get("name")) if fields.get("user_named") == "true" else None
 
 
-def _tokens(usage: JsonObject, key: str) -> ImportedUsage:
+def _tokens(usage: JsonObject, key: str) -> rows.ImportedUsage:
     cached, written = number_in(usage, "cacheReadTokens"), number_in(usage, "cacheWriteTokens")
-    return ImportedUsage(
+    return rows.ImportedUsage(
         text_in(usage, "model"),
         max(0, number_in(usage, "inputTokens") - cached - written),
         number_in(usage, "outputTokens"),

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, joined, seconds_of, title_of, tool_call, tool_result
 from hermes_import.line_files import ENDINGS, LineFiles, LineReading
-from hermes_state.imports.rows import (
-    ConversationKind,
-    ImportedConversation,
-    ImportedMessage,
-    ImportedUsage,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +22,6 @@ if TYPE_CHECKING:
 
     from hermes_core.json_values import JsonObject
     from hermes_import.sources import Unit
-    from hermes_state.imports.rows import ImportedPart
 
 CHATS: Final = "chats"
 REPLAY: Final = re.compile(rb'\{"\$set":\{"messages"')
@@ -40,7 +34,7 @@ class GeminiReading(LineReading):
 
     skipped = REPLAY
 
-    def parts(self) -> Iterator[ImportedPart]:
+    def parts(self) -> Iterator[rows.ImportedPart]:
         self._records: dict[str, JsonObject] = {}
         if self.unit.path.suffix != ".json":
             yield from super().parts()
@@ -73,7 +67,7 @@ class GeminiReading(LineReading):
             if record.get("type") == "gemini":
                 self._add_answer(key, record, at)
             elif text := _prompt(record):
-                self.messages.append(ImportedMessage(key, "user", text, at))
+                self.messages.append(rows.ImportedMessage(key, "user", text, at))
 
     def _add_answer(self, key: str, record: JsonObject, at: float) -> None:
         model, calls = text_in(record, "model"), objects_in(record, "toolCalls")
@@ -83,7 +77,7 @@ class GeminiReading(LineReading):
             for thought in objects_in(record, "thoughts")
         ]
         self.messages.append(
-            ImportedMessage(
+            rows.ImportedMessage(
                 key,
                 "assistant",
                 _content(record),
@@ -97,15 +91,15 @@ class GeminiReading(LineReading):
         )
         self.messages += [_result(key, call, at) for call in calls if call.get("result")]
 
-    def conversation(self) -> ImportedConversation | None:
+    def conversation(self) -> rows.ImportedConversation | None:
         about = self.about
         if not about.get("id"):
             return None
         is_subagent = about.get("kind") == "subagent"
-        return ImportedConversation(
+        return rows.ImportedConversation(
             text_in(about, "id"),
             seconds_of(about.get("started_at")),
-            ConversationKind.SUBAGENT if is_subagent else ConversationKind.MAIN,
+            rows.ConversationKind.SUBAGENT if is_subagent else rows.ConversationKind.MAIN,
             self.unit.path.parent.name if is_subagent else None,
             text_in(about, "title") or None,
             self._project(),
@@ -136,12 +130,12 @@ def _prompt(record: JsonObject) -> str:
     return "" if text.startswith(CONTEXT) else text
 
 
-def _result(key: str, call: JsonObject, at: float) -> ImportedMessage:
+def _result(key: str, call: JsonObject, at: float) -> rows.ImportedMessage:
     responses = [object_in(part, "functionResponse") for part in objects_in(call, "result")]
     answers = [object_in(response, "response") for response in responses]
     is_error = call.get("status") == "error"
     text = joined([text_in(each, "output") or text_in(each, "error") for each in answers])
-    return ImportedMessage(
+    return rows.ImportedMessage(
         f"{key}:{text_in(call, 'id')}",
         "tool",
         tool_result(text, is_error=is_error),
@@ -152,11 +146,11 @@ def _result(key: str, call: JsonObject, at: float) -> ImportedMessage:
     )
 
 
-def _tokens(model: str, tokens: JsonObject) -> ImportedUsage | None:
+def _tokens(model: str, tokens: JsonObject) -> rows.ImportedUsage | None:
     if not tokens:
         return None
     cached, thoughts = number_in(tokens, "cached"), number_in(tokens, "thoughts")
-    return ImportedUsage(
+    return rows.ImportedUsage(
         model,
         max(0, number_in(tokens, "input") - cached),
         number_in(tokens, "output") + thoughts,

@@ -11,12 +11,7 @@ from hermes_import.agents.hermes_agent import conversation_of
 from hermes_import.contents import seconds_of
 from hermes_import.files import ExportFiles
 from hermes_import.json_lines import JsonLines
-from hermes_state.imports.rows import (
-    ImportedMessage,
-    ImportedPart,
-    ImportedUsage,
-    UnitState,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,10 +35,10 @@ class HermesExport(ExportFiles):
         """*path*, if its first line is a session of hermes-agent."""
         if not path.is_file() or path.suffix not in {".jsonl", ".json"}:
             return None
-        first = next(iter(JsonLines(path, Counter(), UnitState(""))), {})
+        first = next(iter(JsonLines(path, Counter(), rows.UnitState(""))), {})
         return path if all(name in first for name in FIELDS) else None
 
-    def read(self, unit: Unit, before: UnitState | None) -> HermesExportReading:
+    def read(self, unit: Unit, before: rows.UnitState | None) -> HermesExportReading:
         """Read the file."""
         del before
         return HermesExportReading(unit)
@@ -56,13 +51,13 @@ class HermesExportReading:
         self._unit = unit
         self.unknown: Counter[str] = Counter()
 
-    def parts(self) -> Iterator[ImportedPart]:
+    def parts(self) -> Iterator[rows.ImportedPart]:
         """The sessions in the order of the file."""
-        for record in JsonLines(self._unit.path, self.unknown, UnitState("")):
+        for record in JsonLines(self._unit.path, self.unknown, rows.UnitState("")):
             if not text_in(record, "id"):
                 self.unknown["line without a session"] += 1
                 continue
-            yield ImportedPart(
+            yield rows.ImportedPart(
                 conversation_of(_session_columns(record)),
                 [_message(record, row) for row in objects_in(record, "messages")],
                 [_usage(record)],
@@ -70,9 +65,9 @@ class HermesExportReading:
                 is_last=True,
             )
 
-    def state(self) -> UnitState:
+    def state(self) -> rows.UnitState:
         """The file is read completely."""
-        return UnitState(self._unit.revision, unknown=self.unknown)
+        return rows.UnitState(self._unit.revision, unknown=self.unknown)
 
 
 def _columns(record: JsonObject) -> dict[str, SqlValue]:
@@ -89,10 +84,10 @@ def _session_columns(record: JsonObject) -> dict[str, SqlValue]:
     return _columns(record) | times
 
 
-def _message(record: JsonObject, row: JsonObject) -> ImportedMessage:
+def _message(record: JsonObject, row: JsonObject) -> rows.ImportedMessage:
     calls = _parsed(row.get("tool_calls"))
     content = row.get("content")
-    return ImportedMessage(
+    return rows.ImportedMessage(
         f"{text_in(record, 'id')}:{row.get('id', row.get('timestamp'))}",
         text_in(row, "role"),
         cast("Content", content if isinstance(content, (str, list, dict)) else None),
@@ -133,9 +128,9 @@ def _parsed(value: JsonValue) -> JsonValue:
     return parsed
 
 
-def _usage(record: JsonObject) -> ImportedUsage:
+def _usage(record: JsonObject) -> rows.ImportedUsage:
     costs = record.get("actual_cost_usd") or record.get("estimated_cost_usd")
-    return ImportedUsage(
+    return rows.ImportedUsage(
         text_in(record, "model"),
         number_in(record, "input_tokens"),
         number_in(record, "output_tokens"),

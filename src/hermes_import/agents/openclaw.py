@@ -11,16 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
-from hermes_import.contents import (
-    FAILED,
-    INTERRUPTED,
-    joined,
-    prompt_content,
-    seconds_of,
-    title_of,
-    tool_call,
-    tool_result,
-)
+from hermes_import import contents
 from hermes_import.databases import DatabaseSource, ListedConversation, parse_json
 from hermes_import.files import existing, matching
 from hermes_state.imports.rows import (
@@ -59,7 +50,11 @@ IGNORED: Final = frozenset(
     {"session", "model_change", "thinking_level_change", "custom", "custom_message", "label",
      "leaf", "link", "branch_summary"}
 )  # fmt: skip
-FINISH_REASONS: Final = {"aborted": INTERRUPTED, "error": FAILED, "toolUse": "tool_calls"}
+FINISH_REASONS: Final = {
+    "aborted": contents.INTERRUPTED,
+    "error": contents.FAILED,
+    "toolUse": "tool_calls",
+}
 UNREADABLE: Final = "event (not JSON)"
 
 
@@ -100,7 +95,7 @@ class OpenClaw(DatabaseSource):
                 node = nodes.get(text_in(row, "session_key"), {})
                 labels = ":".join(str(node.get(name)) for name in LABELS[1:])
                 revision = f"{sequence}:{changed}:{labels}"
-                times = seconds_of(row.get("created_at")), seconds_of(changed)
+                times = contents.seconds_of(row.get("created_at")), contents.seconds_of(changed)
                 found.append(ListedConversation(text_in(row, "session_id"), revision, *times))
         return found
 
@@ -184,10 +179,10 @@ class OpenClawReading:
             kind, parent = ConversationKind.FORK, origin
         return ImportedConversation(
             self._session_id,
-            seconds_of(window.get("created_at")),
+            contents.seconds_of(window.get("created_at")),
             kind,
             parent or None,
-            title_of(text_in(node, "label") or _first_text("display_name", node, window)),
+            contents.title_of(text_in(node, "label") or _first_text("display_name", node, window)),
             model=text_in(window, "model") or None,
             is_archived=bool(node.get("archived_at")),
         )
@@ -206,7 +201,7 @@ class OpenClawReading:
             data = decompress(compressed)
         event = parse_json(data or "")
         if isinstance(event, dict):
-            self._read_event(event, seconds_of(row.get("created_at")))
+            self._read_event(event, contents.seconds_of(row.get("created_at")))
         else:
             self.unknown[UNREADABLE] += 1
 
@@ -227,7 +222,7 @@ class OpenClawReading:
 
     def _read_message(self, message: JsonObject, key: str, at: float) -> None:
         role = message.get("role")
-        at = seconds_of(message.get("timestamp"), at)
+        at = contents.seconds_of(message.get("timestamp"), at)
         if role == "user":
             found = ImportedMessage(key, "user", _prompt_of(message), at)
         elif role == "assistant":
@@ -255,10 +250,10 @@ def _texts(message: JsonObject) -> list[str]:
 
 
 def _prompt_of(message: JsonObject) -> Content:
-    text = joined(_texts(message))
+    text = contents.joined(_texts(message))
     blocks = objects_in(message, "content")
     images = [_data_url(block) for block in blocks if block.get("type") == "image"]
-    return prompt_content(text, images)
+    return contents.prompt_content(text, images)
 
 
 def _data_url(block: JsonObject) -> str:
@@ -269,7 +264,7 @@ def _answer_of(message: JsonObject, key: str, at: float) -> ImportedMessage:
     blocks = objects_in(message, "content")
     thoughts = [text_in(block, "thinking") for block in blocks if block.get("type") == "thinking"]
     calls = [
-        tool_call(text_in(block, "id"), text_in(block, "name"), block.get("arguments"))
+        contents.tool_call(text_in(block, "id"), text_in(block, "name"), block.get("arguments"))
         for block in blocks
         if block.get("type") == "toolCall"
     ]
@@ -277,10 +272,10 @@ def _answer_of(message: JsonObject, key: str, at: float) -> ImportedMessage:
     return ImportedMessage(
         key,
         "assistant",
-        joined(_texts(message)) or text_in(message, "errorMessage"),
+        contents.joined(_texts(message)) or text_in(message, "errorMessage"),
         at,
         calls,
-        reasoning=joined(thoughts) or None,
+        reasoning=contents.joined(thoughts) or None,
         finish_reason=FINISH_REASONS.get(reason, reason) or None,
         usage=_usage_of(message),
     )
@@ -307,9 +302,11 @@ def _result_of(message: JsonObject, key: str, at: float) -> ImportedMessage:
     return ImportedMessage(
         key,
         "tool",
-        tool_result(joined(_texts(message)), is_error=is_error, exit_code=exit_code),
+        contents.tool_result(
+            contents.joined(_texts(message)), is_error=is_error, exit_code=exit_code
+        ),
         at,
         tool_call_id=text_in(message, "toolCallId"),
         tool_name=text_in(message, "toolName") or None,
-        finish_reason=FAILED if is_error or exit_code else None,
+        finish_reason=contents.FAILED if is_error or exit_code else None,
     )

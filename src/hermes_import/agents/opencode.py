@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, text_in
-from hermes_import.contents import (
-    FAILED,
-    INTERRUPTED,
-    joined,
-    prompt_content,
-    seconds_of,
-    title_of,
-    tool_call,
-    tool_result,
-)
+from hermes_import import contents
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in
 from hermes_import.files import is_regular, matching
 from hermes_state.imports.foreign_database import file_state
@@ -93,9 +84,11 @@ class OpenCode(DatabaseSource):
             changed = max(number_in(row, "time_updated"), at or 0)
             labels = f"{row.get('time_archived')}:{row.get('title')}"
             revision = f"{row.get('time_updated')}:{at}:{count}:{labels}"
-            created = seconds_of(row.get("time_created"))
+            created = contents.seconds_of(row.get("time_created"))
             native_id = text_in(row, "id")
-            found.append(ListedConversation(native_id, revision, created, seconds_of(changed)))
+            found.append(
+                ListedConversation(native_id, revision, created, contents.seconds_of(changed))
+            )
         return found
 
     def reading(
@@ -128,7 +121,7 @@ class OpenCodeReading:
         if not rows:
             return  # deleted meanwhile
         about = rows[0]
-        self._created_at = seconds_of(about.get("time_created"))
+        self._created_at = contents.seconds_of(about.get("time_created"))
         if about.get("parent_id"):
             self._kind = ConversationKind.SUBAGENT
         for row in self._complete_rows():
@@ -162,7 +155,7 @@ class OpenCodeReading:
         if _is_finished(data):
             return False
         written = file_state(self._unit.path).written_at
-        return written - seconds_of(row.get("time_updated")) < ABANDONED_SECONDS
+        return written - contents.seconds_of(row.get("time_updated")) < ABANDONED_SECONDS
 
     def _part(self, about: JsonObject, *, is_last: bool) -> ImportedPart:
         messages, self._messages = self._messages, []
@@ -195,7 +188,7 @@ class OpenCodeReading:
             self.unknown[f"message {role}"] += 1
 
     def _is_copy(self, data: JsonObject) -> bool:
-        created = seconds_of(object_in(data, "time").get("created"), self._created_at)
+        created = contents.seconds_of(object_in(data, "time").get("created"), self._created_at)
         is_copy = created < self._created_at
         if is_copy and self._kind is ConversationKind.MAIN:
             self._kind = ConversationKind.FORK
@@ -216,11 +209,11 @@ class OpenCodeReading:
                 images += _image_of(part)
             elif kind not in IGNORED:
                 self.unknown[f"part {kind}"] += 1
-        text = joined(texts)
+        text = contents.joined(texts)
         if not text and not images:
             return
-        content = prompt_content(text, images)
-        at = seconds_of(object_in(data, "time").get("created"))
+        content = contents.prompt_content(text, images)
+        at = contents.seconds_of(object_in(data, "time").get("created"))
         self._messages.append(
             ImportedMessage(key, "user", content, at, is_copy=self._is_copy(data))
         )
@@ -245,24 +238,24 @@ class OpenCodeReading:
     def _read_tool(self, answer: PartAnswer, part: JsonObject) -> None:
         state = object_in(part, "state")
         call_id, name = text_in(part, "callID"), text_in(part, "tool")
-        answer.calls.append(tool_call(call_id, name, state.get("input") or {}))
+        answer.calls.append(contents.tool_call(call_id, name, state.get("input") or {}))
         is_error = state.get("status") == "error" or name == "invalid"
         exit_code = number_in(object_in(state, "metadata"), "exit")
         text = text_in(state, "error") or self._output(text_in(state, "output"))
-        finish = FAILED if is_error or exit_code else None
+        finish = contents.FAILED if is_error or exit_code else None
         if state.get("status") not in ("completed", "error"):
-            finish = INTERRUPTED
+            finish = contents.INTERRUPTED
         answer.results.append(
             ImportedMessage(
                 text_in(part, "id"),
                 "tool",
-                tool_result(text, is_error=is_error, exit_code=exit_code),
-                seconds_of(object_in(state, "time").get("end"), answer.at),
+                contents.tool_result(text, is_error=is_error, exit_code=exit_code),
+                contents.seconds_of(object_in(state, "time").get("end"), answer.at),
                 tool_call_id=call_id,
                 tool_name=name,
                 finish_reason=finish,
                 is_copy=answer.is_copy,
-                may_change=finish == INTERRUPTED,
+                may_change=finish == contents.INTERRUPTED,
             )
         )
 
@@ -285,7 +278,7 @@ class PartAnswer:
         self._key = key
         self._data = data
         self.is_copy = is_copy
-        self.at = seconds_of(object_in(data, "time").get("created"))
+        self.at = contents.seconds_of(object_in(data, "time").get("created"))
         self.texts: list[str] = []
         self.thoughts: list[str] = []
         self.calls: list[ToolCallDict] = []
@@ -296,10 +289,10 @@ class PartAnswer:
         return ImportedMessage(
             self._key,
             "assistant",
-            joined(self.texts),
+            contents.joined(self.texts),
             self.at,
             self.calls,
-            reasoning=joined(self.thoughts) or None,
+            reasoning=contents.joined(self.thoughts) or None,
             finish_reason=self._finish_reason(),
             is_copy=self.is_copy,
             may_change=True,
@@ -307,7 +300,7 @@ class PartAnswer:
 
     def summary(self) -> ImportedMessage:
         """The summary that replaces the context before it, as the model gets it."""
-        text = joined(self.texts)
+        text = contents.joined(self.texts)
         return ImportedMessage(
             f"{self._key}:summary", "user", text, self.at, is_summary=True, is_copy=True
         )
@@ -315,9 +308,9 @@ class PartAnswer:
     def _finish_reason(self) -> str:
         error = object_in(self._data, "error")
         if error:
-            return INTERRUPTED if error.get("name") == ABORTED else FAILED
+            return contents.INTERRUPTED if error.get("name") == ABORTED else contents.FAILED
         finish = text_in(self._data, "finish")
-        return INTERRUPTED if finish in ("", "unknown") else finish.replace("-", "_")
+        return contents.INTERRUPTED if finish in ("", "unknown") else finish.replace("-", "_")
 
     def usage(self) -> list[ImportedUsage]:
         """The tokens of the request; none of a copy or of a request that was interrupted."""
@@ -339,7 +332,7 @@ class PartAnswer:
 
 
 def _title_of(text: str) -> str | None:
-    return None if UNNAMED.match(text) else title_of(text)
+    return None if UNNAMED.match(text) else contents.title_of(text)
 
 
 def _is_finished(data: JsonObject) -> bool:

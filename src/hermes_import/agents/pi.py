@@ -7,22 +7,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
-from hermes_import.contents import (
-    FAILED,
-    INTERRUPTED,
-    joined,
-    seconds_of,
-    title_of,
-    tool_call,
-    tool_result,
-)
+from hermes_import import contents
 from hermes_import.line_files import LineFiles, LineReading
-from hermes_state.imports.rows import (
-    ConversationKind,
-    ImportedConversation,
-    ImportedMessage,
-    ImportedUsage,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
@@ -30,21 +17,25 @@ if TYPE_CHECKING:
 
 NAME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d)-(\d+)Z_(.+)")
 IGNORED: Final = frozenset({"thinking_level_change", "label", "custom", "custom_message"})
-STOP_REASONS: Final = {"toolUse": "tool_calls", "aborted": INTERRUPTED, "error": FAILED}
+STOP_REASONS: Final = {
+    "toolUse": "tool_calls",
+    "aborted": contents.INTERRUPTED,
+    "error": contents.FAILED,
+}
 
 
 class PiReading(LineReading):
     """One pass over a file."""
 
-    def conversation(self) -> ImportedConversation | None:
+    def conversation(self) -> rows.ImportedConversation | None:
         about = self.about
         if not about.get("id"):
             return None
         parent = text_in(about, "parent")
-        return ImportedConversation(
+        return rows.ImportedConversation(
             text_in(about, "id"),
-            seconds_of(about.get("started_at")),
-            ConversationKind.FORK if parent else ConversationKind.MAIN,
+            contents.seconds_of(about.get("started_at")),
+            rows.ConversationKind.FORK if parent else rows.ConversationKind.MAIN,
             parent or None,
             text_in(about, "title") or None,
             text_in(about, "cwd") or None,
@@ -52,7 +43,7 @@ class PiReading(LineReading):
         )
 
     def read_record(self, record: JsonObject) -> None:
-        kind, at = record.get("type"), seconds_of(record.get("timestamp"))
+        kind, at = record.get("type"), contents.seconds_of(record.get("timestamp"))
         key = f"{text_in(record, 'id')}:{text_in(record, 'timestamp')}"
         if kind == "session":
             self._read_header(record, at)
@@ -61,12 +52,12 @@ class PiReading(LineReading):
         elif kind in {"compaction", "branch_summary"}:
             text = text_in(record, "summary")
             is_all = kind == "compaction"
-            summary = ImportedMessage(key, "user", text, at, is_summary=is_all, is_copy=True)
+            summary = rows.ImportedMessage(key, "user", text, at, is_summary=is_all, is_copy=True)
             self.messages.append(summary)
         elif kind == "model_change":
             self.about.setdefault("model", text_in(record, "modelId"))
         elif kind == "session_info":
-            self.about["title"] = title_of(text_in(record, "name"))
+            self.about["title"] = contents.title_of(text_in(record, "name"))
         elif kind not in IGNORED:
             self.unknown[str(kind)] += 1
 
@@ -84,25 +75,25 @@ class PiReading(LineReading):
         role = message.get("role")
         if role == "user":
             self.begin_turn()
-            self.messages.append(ImportedMessage(key, "user", _text(message), at))
+            self.messages.append(rows.ImportedMessage(key, "user", _text(message), at))
         elif role == "assistant":
             self.messages.append(_answer(message, at, key))
         elif role == "toolResult":
             is_error = bool(message.get("isError"))
             self.messages.append(
-                ImportedMessage(
+                rows.ImportedMessage(
                     key,
                     "tool",
-                    tool_result(_text(message), is_error=is_error),
+                    contents.tool_result(_text(message), is_error=is_error),
                     at,
                     tool_call_id=text_in(message, "toolCallId"),
                     tool_name=text_in(message, "toolName") or None,
-                    finish_reason=FAILED if is_error else None,
+                    finish_reason=contents.FAILED if is_error else None,
                 )
             )
         elif role == "bashExecution":  # a command that the user typed
             text = f"{text_in(message, 'command')}\n{text_in(message, 'output')}"
-            self.messages.append(ImportedMessage(key, "user", text, at, is_copy=True))
+            self.messages.append(rows.ImportedMessage(key, "user", text, at, is_copy=True))
         elif role not in {"system", "custom", "branchSummary", "compactionSummary"}:
             self.unknown[f"message/{role}"] += 1
 
@@ -111,33 +102,33 @@ def _text(message: JsonObject) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return joined([text_in(part, "text") for part in objects_in(message, "content")])
+    return contents.joined([text_in(part, "text") for part in objects_in(message, "content")])
 
 
-def _answer(message: JsonObject, at: float, key: str) -> ImportedMessage:
+def _answer(message: JsonObject, at: float, key: str) -> rows.ImportedMessage:
     parts = objects_in(message, "content")
     calls: list[ToolCallDict] = [
-        tool_call(text_in(part, "id"), text_in(part, "name"), part.get("arguments"))
+        contents.tool_call(text_in(part, "id"), text_in(part, "name"), part.get("arguments"))
         for part in parts
         if part.get("type") == "toolCall"
     ]
     stop = text_in(message, "stopReason")
-    return ImportedMessage(
+    return rows.ImportedMessage(
         key,
         "assistant",
         _text(message),
         at,
         calls,
-        reasoning=joined([text_in(part, "thinking") for part in parts]) or None,
+        reasoning=contents.joined([text_in(part, "thinking") for part in parts]) or None,
         finish_reason=STOP_REASONS.get(stop, stop) or None,
         usage=_tokens(message),
     )
 
 
-def _tokens(message: JsonObject) -> ImportedUsage:
+def _tokens(message: JsonObject) -> rows.ImportedUsage:
     usage = object_in(message, "usage")
     cost = object_in(usage, "cost").get("total")
-    return ImportedUsage(
+    return rows.ImportedUsage(
         text_in(message, "model"),
         number_in(usage, "input"),
         number_in(usage, "output"),
@@ -161,4 +152,4 @@ class Pi(LineFiles):
     def created_at(self, name: str) -> float:
         """The time in the name of a file."""
         found = NAME.match(name)
-        return seconds_of(f"{found[1]}:{found[2]}:{found[3]}") if found else 0.0
+        return contents.seconds_of(f"{found[1]}:{found[2]}:{found[3]}") if found else 0.0

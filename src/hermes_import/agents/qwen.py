@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, joined, seconds_of, title_of, tool_call, tool_result
 from hermes_import.line_files import LineFiles, LineReading
-from hermes_state.imports.rows import (
-    ConversationKind,
-    ImportedConversation,
-    ImportedMessage,
-    ImportedUsage,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_import.sources import Unit
-    from hermes_state.imports.rows import UnitState
 
 IGNORED: Final = frozenset({"attribution_snapshot", "ui_telemetry", "slash_command", "at_command"})
 TELEMETRY: Final = re.compile(rb'[^\n]{0,500}?"subtype":"ui_telemetry"')
@@ -30,7 +24,7 @@ class QwenReading(LineReading):
 
     skipped = TELEMETRY
 
-    def __init__(self, unit: Unit, start: UnitState) -> None:
+    def __init__(self, unit: Unit, start: rows.UnitState) -> None:
         super().__init__(unit, start)
         self._is_subagent = "subagents" in unit.path.parts
         if self._is_subagent and not self.about:
@@ -44,17 +38,17 @@ class QwenReading(LineReading):
             "model": text_in(meta, "model"),
         }
 
-    def conversation(self) -> ImportedConversation | None:
+    def conversation(self) -> rows.ImportedConversation | None:
         about = self.about
         if "started_at" not in about:
             return None
         parent = text_in(about, "parent")
-        kind = ConversationKind.MAIN
+        kind = rows.ConversationKind.MAIN
         if self._is_subagent:
-            kind = ConversationKind.SUBAGENT
+            kind = rows.ConversationKind.SUBAGENT
         elif parent:
-            kind = ConversationKind.FORK
-        return ImportedConversation(
+            kind = rows.ConversationKind.FORK
+        return rows.ImportedConversation(
             self.stem,
             seconds_of(about.get("started_at")),
             kind,
@@ -73,7 +67,7 @@ class QwenReading(LineReading):
         if kind == "user":
             if record.get("provenance", "real_user") == "real_user":
                 self.begin_turn()
-                self.messages.append(ImportedMessage(key, "user", _text(parts), at))
+                self.messages.append(rows.ImportedMessage(key, "user", _text(parts), at))
         elif kind == "assistant":
             self._read_answer(record, parts, at, key)
         elif kind == "tool_result":
@@ -107,7 +101,7 @@ class QwenReading(LineReading):
         thoughts = [part for part in parts if part.get("thought")]
         usage = object_in(record, "usageMetadata")
         self.messages.append(
-            ImportedMessage(
+            rows.ImportedMessage(
                 key,
                 "assistant",
                 _text([part for part in parts if not part.get("thought")]),
@@ -130,7 +124,7 @@ class QwenReading(LineReading):
             result = object_in(response, "response")
             text = text_in(result, "output") or text_in(result, "error") or json.dumps(result)
             self.messages.append(
-                ImportedMessage(
+                rows.ImportedMessage(
                     f"{key}:{number}" if number else key,
                     "tool",
                     tool_result(text, is_error=is_error, exit_code=code),
@@ -146,7 +140,7 @@ class QwenReading(LineReading):
         if kind == "chat_compression":
             history = objects_in(payload, "compressedHistory")
             text = joined([_text(objects_in(each, "parts")) for each in history[:1]])
-            summary = ImportedMessage(key, "user", text, at, is_summary=True, is_copy=True)
+            summary = rows.ImportedMessage(key, "user", text, at, is_summary=True, is_copy=True)
             self.messages.append(summary)
         elif kind == "custom_title":
             self.about["title"] = title_of(text_in(payload, "customTitle"))
@@ -158,9 +152,9 @@ def _text(parts: list[JsonObject]) -> str:
     return "".join(text_in(part, "text") for part in parts)
 
 
-def _tokens(model: str, usage: JsonObject) -> ImportedUsage:
+def _tokens(model: str, usage: JsonObject) -> rows.ImportedUsage:
     cached = number_in(usage, "cachedContentTokenCount")
-    return ImportedUsage(
+    return rows.ImportedUsage(
         model,
         max(0, number_in(usage, "promptTokenCount") - cached),
         number_in(usage, "candidatesTokenCount"),

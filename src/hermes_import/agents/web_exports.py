@@ -21,13 +21,7 @@ from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import joined, seconds_of, title_of, tool_call, tool_result
 from hermes_import.files import ExportFiles, file_unit, is_regular
 from hermes_import.line_files import DAMAGED_RECORD, UNEXPECTED
-from hermes_state.imports.rows import (
-    ImportedConversation,
-    ImportedMessage,
-    ImportedPart,
-    ImportedUsage,
-    UnitState,
-)
+from hermes_state.imports import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -169,16 +163,16 @@ class WebExport(ExportFiles):
         units = (file_unit(path) for path in _files_at(root))
         yield from (unit for unit in units if unit is not None)
 
-    def read(self, unit: Unit, before: UnitState | None) -> ExportReading:
+    def read(self, unit: Unit, before: rows.UnitState | None) -> ExportReading:
         """Read the export."""
         del before
         return ExportReading(unit, self)
 
-    def conversation(self, item: JsonObject) -> ImportedConversation:
+    def conversation(self, item: JsonObject) -> rows.ImportedConversation:
         """What is known of a conversation."""
         raise NotImplementedError
 
-    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[ImportedMessage]:
+    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[rows.ImportedMessage]:
         """The messages of a conversation."""
         raise NotImplementedError
 
@@ -191,7 +185,7 @@ class ExportReading:
         self._source = source
         self.unknown: Counter[str] = Counter()
 
-    def parts(self) -> Iterator[ImportedPart]:
+    def parts(self) -> Iterator[rows.ImportedPart]:
         """All conversations."""
         for item in items_in(self._unit.path):
             try:
@@ -205,7 +199,7 @@ class ExportReading:
             else:
                 yield part
 
-    def _part(self, item: JsonValue) -> ImportedPart | None:
+    def _part(self, item: JsonValue) -> rows.ImportedPart | None:
         """A conversation; None if it is not one."""
         if not isinstance(item, dict) or self._source.mark not in item:
             return None
@@ -214,11 +208,13 @@ class ExportReading:
             return None
         messages = _with_times(self._source.messages(item, self.unknown), conversation.started_at)
         started_at = conversation.started_at or min((each.at for each in messages), default=0.0)
-        return ImportedPart(conversation._replace(started_at=started_at), messages, is_last=True)
+        return rows.ImportedPart(
+            conversation._replace(started_at=started_at), messages, is_last=True
+        )
 
-    def state(self) -> UnitState:
+    def state(self) -> rows.UnitState:
         """The export is read completely."""
-        return UnitState(self._unit.revision, unknown=self.unknown)
+        return rows.UnitState(self._unit.revision, unknown=self.unknown)
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -228,7 +224,7 @@ def _files_at(path: Path) -> list[Path]:
     return sorted(each for each in path.glob(f"{NAMES}*.json") if is_regular(each))
 
 
-def _with_times(messages: list[ImportedMessage], start: float) -> list[ImportedMessage]:
+def _with_times(messages: list[rows.ImportedMessage], start: float) -> list[rows.ImportedMessage]:
     """Messages; one without a time has that of the message before it."""
     timed = []
     for message in messages:
@@ -266,22 +262,22 @@ class ClaudeAi(WebExport):
     label = "Claude.ai"
     mark = "chat_messages"
 
-    def conversation(self, item: JsonObject) -> ImportedConversation:
-        return ImportedConversation(
+    def conversation(self, item: JsonObject) -> rows.ImportedConversation:
+        return rows.ImportedConversation(
             text_in(item, "uuid"),
             seconds_of(item.get("created_at")),
             title=title_of(text_in(item, "name")),
             model=text_in(item, "model") or None,
         )
 
-    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[ImportedMessage]:
-        messages: list[ImportedMessage] = []
+    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[rows.ImportedMessage]:
+        messages: list[rows.ImportedMessage] = []
         for record in objects_in(item, "chat_messages"):
             key, at = text_in(record, "uuid"), seconds_of(record.get("created_at"))
             blocks = objects_in(record, "content")
             if record.get("sender") == "human":
                 text = _claude_prompt(record, blocks)
-                messages.append(ImportedMessage(key, "user", text, at))
+                messages.append(rows.ImportedMessage(key, "user", text, at))
             elif record.get("sender") == "assistant":
                 messages += _claude_answer(key, record, blocks, at)
             else:
@@ -301,11 +297,11 @@ def _claude_prompt(record: JsonObject, blocks: list[JsonObject]) -> str:
 
 def _claude_answer(
     key: str, record: JsonObject, blocks: list[JsonObject], at: float
-) -> list[ImportedMessage]:
+) -> list[rows.ImportedMessage]:
     calls = [block for block in blocks if block.get("type") == "tool_use"]
     texts = [text_in(block, "text") for block in blocks if block.get("type") == "text"]
     names = {text_in(call, "id"): text_in(call, "name") for call in calls}
-    answer = ImportedMessage(
+    answer = rows.ImportedMessage(
         key,
         "assistant",
         joined(texts) or text_in(record, "text"),
@@ -314,7 +310,7 @@ def _claude_answer(
         reasoning=joined([text_in(block, "thinking") for block in blocks]) or None,
     )
     results = [
-        ImportedMessage(
+        rows.ImportedMessage(
             f"{key}:{number}",
             "tool",
             tool_result(
@@ -339,8 +335,8 @@ class ChatGpt(WebExport):
     label = "ChatGPT"
     mark = "mapping"
 
-    def conversation(self, item: JsonObject) -> ImportedConversation:
-        return ImportedConversation(
+    def conversation(self, item: JsonObject) -> rows.ImportedConversation:
+        return rows.ImportedConversation(
             text_in(item, "conversation_id") or text_in(item, "id"),
             seconds_of(item.get("create_time")),
             title=title_of(text_in(item, "title")),
@@ -348,7 +344,7 @@ class ChatGpt(WebExport):
             is_archived=bool(item.get("is_archived")),
         )
 
-    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[ImportedMessage]:
+    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[rows.ImportedMessage]:
         mapping = object_in(item, "mapping")
         nodes = {name: object_in(mapping, name) for name in mapping}
         branch = [
@@ -357,7 +353,7 @@ class ChatGpt(WebExport):
             if (message := object_in(node, "message"))
         ]
         count_others(unknown, sum(bool(n.get("message")) for n in nodes.values()), len(branch))
-        messages: list[ImportedMessage] = []
+        messages: list[rows.ImportedMessage] = []
         thoughts: list[str] = []
         for message in branch:
             role = text_in(object_in(message, "author"), "role")
@@ -382,8 +378,10 @@ def _gpt_text(content: JsonObject) -> str:
     return joined([*texts, *files, text_in(content, "text"), text_in(content, "result")])
 
 
-def _gpt_message(message: JsonObject, role: str, text: str, thoughts: list[str]) -> ImportedMessage:
-    return ImportedMessage(
+def _gpt_message(
+    message: JsonObject, role: str, text: str, thoughts: list[str]
+) -> rows.ImportedMessage:
+    return rows.ImportedMessage(
         text_in(message, "id"),
         role,
         text,
@@ -400,11 +398,11 @@ class OpenWebUi(WebExport):
     label = "Open WebUI"
     mark = "chat"
 
-    def conversation(self, item: JsonObject) -> ImportedConversation:
+    def conversation(self, item: JsonObject) -> rows.ImportedConversation:
         chat = object_in(item, "chat")
         models = chat.get("models")
         first = models[0] if isinstance(models, list) and models else None
-        return ImportedConversation(
+        return rows.ImportedConversation(
             text_in(item, "id") or text_in(chat, "id"),
             seconds_of(item.get("created_at") or chat.get("timestamp")),
             title=title_of(text_in(item, "title") or text_in(chat, "title")),
@@ -412,7 +410,7 @@ class OpenWebUi(WebExport):
             is_archived=bool(item.get("archived")),
         )
 
-    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[ImportedMessage]:
+    def messages(self, item: JsonObject, unknown: Counter[str]) -> list[rows.ImportedMessage]:
         chat = object_in(item, "chat")
         history = object_in(chat, "history")
         tree = object_in(history, "messages")
@@ -422,7 +420,7 @@ class OpenWebUi(WebExport):
             last = _shown(nodes, text_in(history, "currentId"))
             records = branch_of(nodes, last, "parentId")
             count_others(unknown, len(nodes), len(records))
-        messages: list[ImportedMessage] = []
+        messages: list[rows.ImportedMessage] = []
         for record in records:
             if record.get("role") in {"user", "assistant", "tool"}:
                 messages.append(_webui_message(record))
@@ -431,16 +429,16 @@ class OpenWebUi(WebExport):
         return messages
 
 
-def _webui_message(record: JsonObject) -> ImportedMessage:
+def _webui_message(record: JsonObject) -> rows.ImportedMessage:
     role, model = text_in(record, "role"), text_in(record, "model")
     usage = object_in(record, "usage") or object_in(record, "info")
     is_counted = role == "assistant" and bool(usage)
-    return ImportedMessage(
+    return rows.ImportedMessage(
         text_in(record, "id"),
         role,
         text_in(record, "content"),
         seconds_of(record.get("timestamp")),
-        usage=ImportedUsage(
+        usage=rows.ImportedUsage(
             model,
             number_in(usage, "prompt_tokens") or number_in(usage, "prompt_eval_count"),
             number_in(usage, "completion_tokens") or number_in(usage, "eval_count"),

@@ -157,13 +157,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_named(actions)
     _configure_scans(actions)
     timeline = add_command(
-        actions,
-        "timeline",
-        "list unlocks and tiers in the order they were earned",
-        examples="examples:\n  hermes achievements timeline\n"
-        "  hermes achievements timeline --since 2026-01-01 --json\n",
+        actions, "timeline", "list unlocks and tiers in the order they were earned",
+        "hermes achievements timeline", "hermes achievements timeline --since 2026-01-01 --json",
         run=print_timeline,
-    )
+    )  # fmt: skip
     timeline.add_argument(
         "--limit", type=parse_positive, metavar="N", help="show only the latest N"
     )
@@ -173,13 +170,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     timeline.add_argument("--source", help=SOURCE_HELP)
     add_json_option(timeline)
     exporting = add_command(
-        actions,
-        "export",
-        "export achievements to a file, without conversation titles",
-        examples="examples:\n  hermes achievements export earned.svg\n"
-        "  hermes achievements export --format json\n",
+        actions, "export", "export achievements to a file, without conversation titles",
+        "hermes achievements export earned.svg", "hermes achievements export --format json",
         run=export,
-    )
+    )  # fmt: skip
     exporting.add_argument("file", metavar="FILE", nargs="?", default=STDOUT,
                         help="file, folder, or - for standard output (default)")  # fmt: skip
     exporting.add_argument("--format", choices=FORMATS,
@@ -190,13 +184,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(
-        actions,
-        "list",
-        "list all achievements with progress",
-        examples="examples:\n  hermes achievements list --category shell\n"
-        "  hermes achievements list --sort progress --order desc --limit 10\n",
-        run=print_list,
-    )
+        actions, "list", "list all achievements with progress",
+        "hermes achievements list --category shell",
+        "hermes achievements list --sort progress --order desc --limit 10", run=print_list,
+    )  # fmt: skip
     parser.add_argument("--state", choices=(views.ALL_FILTER, *STATES), default=views.ALL_FILTER,
                         help="filter by state")  # fmt: skip
     parser.add_argument(
@@ -220,11 +211,7 @@ def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser
         ("unhide", "show a hidden achievement again", unhide),
     ):
         action = add_command(
-            actions,
-            name,
-            purpose,
-            examples=f"examples:\n  hermes achievements {name} first-words\n",
-            run=run,
+            actions, name, purpose, f"hermes achievements {name} first-words", run=run
         )
         action.add_argument("id", metavar="ID", help="ID, as shown by `hermes achievements list`")
         add_json_option(action)
@@ -232,21 +219,15 @@ def _configure_named(actions: argparse._SubParsersAction[argparse.ArgumentParser
 
 def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     again = add_command(
-        actions,
-        "rescan",
-        "scan the history and report new achievements",
-        examples="examples:\n  hermes achievements rescan\n  hermes achievements rescan --full\n",
-        run=rescan,
-    )
+        actions, "rescan", "scan the history and report new achievements",
+        "hermes achievements rescan", "hermes achievements rescan --full", run=rescan,
+    )  # fmt: skip
     again.add_argument("--full", action="store_true", help="scan the complete history again")
     add_json_option(again)
     follow = add_command(
-        actions,
-        "watch",
-        "print new unlocks as they happen",
-        examples="examples:\n  hermes achievements watch\n",
+        actions, "watch", "print new unlocks as they happen", "hermes achievements watch",
         run=watch,
-    )
+    )  # fmt: skip
     follow.add_argument("--interval", type=parse_positive, default=2, metavar="SECONDS",
                         help="scan interval (default: 2)")  # fmt: skip
     follow.add_argument("--json", action="store_true", help="output one JSON object per line")

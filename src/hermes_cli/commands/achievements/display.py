@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_achievements.evaluation.snapshot import (
-        AchievementView,
-        AnnouncedUnlock,
-        Announcement,
-        TierGoal,
-        TierStep,
-    )
+    from hermes_achievements.evaluation import snapshot
     from hermes_cli.commands.achievements.report import AchievementReport
     from hermes_cli.output import CommandOutput
 
@@ -38,7 +32,7 @@ NAMED_OF_MANY: Final = 3  # if there are more; the others are only counted
 TIER_ORDER: Final = ("aether", "gold", "silver", "bronze", "clay")
 
 
-def notice_text(announcement: Announcement) -> str:
+def notice_text(announcement: snapshot.Announcement) -> str:
     """The text of an announcement; empty if nothing is new.
 
     The first scan of a long history finds many at once; then only the number is shown.
@@ -60,13 +54,13 @@ def notice_text(announcement: Announcement) -> str:
     return f"{STAR_SIGN} {human_format.plural(count, 'achievement')}: {names}{rest}"
 
 
-def _rank(unlock: AnnouncedUnlock) -> int:
+def _rank(unlock: snapshot.AnnouncedUnlock) -> int:
     """The place of an unlock: the highest tiers are named first."""
     tier = unlock["tier"]
     return TIER_ORDER.index(tier) if tier in TIER_ORDER else len(TIER_ORDER)
 
 
-def _unlock_text(unlock: AnnouncedUnlock) -> str:
+def _unlock_text(unlock: snapshot.AnnouncedUnlock) -> str:
     return f"{one_line(unlock['name'])} ({unlock['tier'].capitalize()})"
 
 
@@ -155,7 +149,7 @@ def cell(text: str, cells: int, *, right: bool = False) -> str:
     return pad(fit(one_line(text), cells), cells, right=right)
 
 
-def amount_text(one: AchievementView) -> str:
+def amount_text(one: snapshot.AchievementView) -> str:
     """The progress in the unit of the achievement: '1,234 / 5,000 tool calls'."""
     reached = human_format.number(one["progress"])
     if one["next_threshold"] is None:
@@ -180,7 +174,7 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def find_achievement(look: AchievementReport, wanted: str) -> AchievementView:
+def find_achievement(look: AchievementReport, wanted: str) -> snapshot.AchievementView:
     """Find an achievement by ID or name; a secret one only by its ID."""
     shown = look.snapshot["achievements"]
     for item in shown:
@@ -197,7 +191,7 @@ def find_achievement(look: AchievementReport, wanted: str) -> AchievementView:
     raise UsageError(f"Unknown achievement '{wanted}'.{proposals} See `hermes achievements list`.")
 
 
-def _is_name(one: AchievementView, wanted: str) -> bool:
+def _is_name(one: snapshot.AchievementView, wanted: str) -> bool:
     return wanted.strip().casefold() == str(one["name"]).casefold()
 
 
@@ -209,13 +203,13 @@ def suggestions(wanted: str, known: list[str]) -> str:
     return f" Did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
-def _print_secret(one: AchievementView, out: CommandOutput) -> None:
+def _print_secret(one: snapshot.AchievementView, out: CommandOutput) -> None:
     out.styled(("Secret", "bold"), (f"  {one['id']}", "dim"))
     _prose(one.get("hint", ""), out)
     out.text("The description appears once you make progress towards it.", "dim")
 
 
-def _print(one: AchievementView, look: AchievementReport, out: CommandOutput) -> None:
+def _print(one: snapshot.AchievementView, look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     style = tiers.style(one["tier"])
     medal = tiers.cell(one["tier"]) if one["tier"] else ("", "")
@@ -242,14 +236,18 @@ def bold(text: str) -> tuple[tuple[str, str]]:
     return ((one_line(text), "bold"),)
 
 
-def _kind(one: AchievementView) -> str:
+def _kind(one: snapshot.AchievementView) -> str:
     from hermes_achievements.catalogue import ACHIEVEMENT_KINDS  # noqa: PLC0415 - `--help` does without
 
     return ACHIEVEMENT_KINDS.get(one["kind"], str(one["kind"]))
 
 
 def _print_tier(
-    one: AchievementView, tier: TierGoal, step: TierStep | None, tiers: Tiers, out: CommandOutput
+    one: snapshot.AchievementView,
+    tier: snapshot.TierGoal,
+    step: snapshot.TierStep | None,
+    tiers: Tiers,
+    out: CommandOutput,
 ) -> None:
     """Print a tier: its threshold, and when and where it was reached."""
     needed = f"  {human_format.number(tier['threshold'])} {one['unit']}"

@@ -48,16 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     examples = "examples:\n  hermes dashboard password\n  hermes dashboard password --remove\n"
     password_parser = add_command(
-        actions, "password", "set the password for other machines", examples=examples, run=password
+        actions, "password", "set the password for other machines", examples, run=password
     )
     password_parser.add_argument("--remove", action="store_true", help="remove the password")
     examples = "examples:\n  hermes dashboard confirm\n  hermes dashboard confirm K7QM4D P9Y4YA\n"
     confirm_parser = add_command(
-        actions,
-        "confirm",
-        "apply changes that the page requested",
-        examples=examples,
-        run=confirm_change,
+        actions, "confirm", "apply changes that the page requested", examples, run=confirm_change
     )
     confirm_parser.add_argument(
         "codes", metavar="CODE", nargs="*", help="code shown on the page (omit to list changes)"

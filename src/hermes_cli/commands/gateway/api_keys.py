@@ -31,7 +31,7 @@ COLUMNS: Final = (TableColumn("name", style="cyan"), TableColumn("role"), TableC
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes api-keys`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    add_parser = add_command(actions, "add", "create an API key", examples=EXAMPLES, run=add)
+    add_parser = add_command(actions, "add", "create an API key", EXAMPLES, run=add)
     add_parser.add_argument("name", metavar="NAME", help="name of the client")
     add_parser.add_argument(
         "--role",
@@ -40,13 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="rights of the client (default: guest)",
     )
     add_json_option(add_parser)
-    list_parser = add_command(
-        actions, "list", "list API keys and their roles", examples=EXAMPLES, run=show
-    )
-    add_json_option(list_parser)
-    remove_parser = add_command(
-        actions, "remove", "delete an API key", examples=EXAMPLES, run=remove
-    )
+    add_command(actions, "list", "list API keys and their roles", EXAMPLES, run=show, has_json=True)
+    remove_parser = add_command(actions, "remove", "delete an API key", EXAMPLES, run=remove)
     remove_parser.add_argument("name", metavar="NAME", help="name of the client")
 
 

@@ -134,15 +134,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in ACTIONS:
         _add_arguments(_add_action(actions, action), action.name)
-    matrix = add_command(
-        actions, "matrix", "manage encryption keys on Matrix", examples=MATRIX_EXAMPLES
-    )
+    matrix = add_command(actions, "matrix", "manage encryption keys on Matrix", MATRIX_EXAMPLES)
     matrix_actions = matrix.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in MATRIX_ACTIONS:
         _add_matrix_arguments(_add_action(matrix_actions, action), action.name)
-    keys = add_command(
-        matrix_actions, "keys", "export and import room keys", examples=MATRIX_KEYS_EXAMPLES
-    )
+    keys = add_command(matrix_actions, "keys", "export and import room keys", MATRIX_KEYS_EXAMPLES)
     key_actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in MATRIX_KEY_ACTIONS:
         _add_matrix_arguments(_add_action(key_actions, action), action.name)
@@ -151,15 +147,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_action(
     actions: argparse._SubParsersAction[argparse.ArgumentParser], action: GatewayAction
 ) -> argparse.ArgumentParser:
-    examples = (action.examples or action.name).split("; ")
-    lines = "\n".join(f"  hermes gateway {example}" for example in examples)
-    child = add_command(
-        actions,
-        action.name,
-        action.purpose,
-        examples=f"examples:\n{lines}\n",
-        run=_runner(action),
-    )
+    examples = (f"hermes gateway {each}" for each in (action.examples or action.name).split("; "))
+    child = add_command(actions, action.name, action.purpose, *examples, run=_runner(action))
     if action.has_json:
         add_json_option(child)
     return child

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gateway.platforms.registry import PlatformRegistry
 from hermes_cli import history
-from hermes_cli.parser import add_command, add_json_option
+from hermes_cli.parser import add_command
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.roles import Role
@@ -30,21 +30,17 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes pairing`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    list_parser = add_command(
-        actions, "list", "list approved users and pending requests", examples=EXAMPLES, run=show
-    )
-    add_json_option(list_parser)
-    approve_parser = add_command(
-        actions, "approve", "approve a user", examples=EXAMPLES, run=approve
-    )
+    add_command(
+        actions, "list", "list approved users and pending requests", EXAMPLES, run=show,
+        has_json=True,
+    )  # fmt: skip
+    approve_parser = add_command(actions, "approve", "approve a user", EXAMPLES, run=approve)
     approve_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
     approve_parser.add_argument("code", metavar="CODE", help="pairing code shown to the user")
     approve_parser.add_argument(
         "--owner", action="store_true", help="this user is you: grant the role owner"
     )
-    revoke_parser = add_command(
-        actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke
-    )
+    revoke_parser = add_command(actions, "revoke", "revoke a user's access", EXAMPLES, run=revoke)
     revoke_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
     revoke_parser.add_argument("user", metavar="USER", help="user ID, as shown by `list`")
 

@@ -43,23 +43,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=show, json=False)
     add_json_option(parser)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=False)
-    list_parser = add_command(
-        actions, "list", "list people and their roles", examples=LIST_EXAMPLES, run=show
+    add_command(
+        actions, "list", "list people and their roles", LIST_EXAMPLES, run=show, has_json=True
     )
-    add_json_option(list_parser)
-    set_parser = add_command(
-        actions, "set", "set the role of a person", examples=SET_EXAMPLES, run=set_role
-    )
+    set_parser = add_command(actions, "set", "set the role of a person", SET_EXAMPLES, run=set_role)
     set_parser.add_argument("person", metavar="PERSON", help="PLATFORM:USER, as listed, or a name")
     set_parser.add_argument(
         "--role", required=True, choices=[str(role) for role in Role], help="the new role"
     )
     remove_parser = add_command(
-        actions,
-        "remove",
-        "revoke a person's access",
-        examples=REMOVE_EXAMPLES,
-        run=remove,
+        actions, "remove", "revoke a person's access", REMOVE_EXAMPLES, run=remove
     )
     remove_parser.add_argument(
         "person", metavar="PERSON", help="PLATFORM:USER, as listed, or a name"

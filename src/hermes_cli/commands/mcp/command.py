@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     examples = "examples:\n  hermes mcp serve\n  hermes mcp serve --allow-send\n"
     serve_parser = add_command(
-        actions, "serve", "serve conversations to other agents", examples=examples, run=serve
+        actions, "serve", "serve conversations to other agents", examples, run=serve
     )
     serve_parser.add_argument(
         "--allow-send", action="store_true", help="also allow sending messages to chats"
@@ -127,7 +127,7 @@ PROJECT_FILE_MODE: Final = 0o644  # a file of the repository, not a private one
 def configure_servers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the actions."""
     adding = add_command(
-        actions, "add", "add an MCP server, or install the library", examples=ADD_EXAMPLES, run=add
+        actions, "add", "add an MCP server, or install the library", ADD_EXAMPLES, run=add
     )
     if isinstance(adding, CommandParser):
         adding.rest_name = "command_words"
@@ -143,26 +143,21 @@ def configure_servers(actions: argparse._SubParsersAction[argparse.ArgumentParse
         help="HTTP header; may be repeated",
     )  # fmt: skip
     _add_project_option(adding)
-    listing = add_command(
-        actions, "list", "list MCP servers and their state",
-        examples="examples:\n  hermes mcp list\n  hermes mcp list --json\n", run=print_list,
+    add_command(
+        actions, "list", "list MCP servers and their state", "hermes mcp list",
+        "hermes mcp list --json", run=print_list, has_json=True,
     )  # fmt: skip
-    add_json_option(listing)
-    getting = add_command(
-        actions, "get", "show an MCP server", examples="examples:\n  hermes mcp get files\n",
-        run=get,
-    )  # fmt: skip
+    getting = add_command(actions, "get", "show an MCP server", "hermes mcp get files", run=get)
     getting.add_argument("name", metavar="NAME", help="name of the server")
     add_json_option(getting)
     removing = add_command(
-        actions, "remove", "remove an MCP server",
-        examples="examples:\n  hermes mcp remove files\n", run=remove,
-    )  # fmt: skip
+        actions, "remove", "remove an MCP server", "hermes mcp remove files", run=remove
+    )
     removing.add_argument("name", metavar="NAME", help="name of the server")
     _add_project_option(removing)
     testing = add_command(
-        actions, "test", "connect to an MCP server and list its tools",
-        examples="examples:\n  hermes mcp test files\n", run=test,
+        actions, "test", "connect to an MCP server and list its tools", "hermes mcp test files",
+        run=test,
     )  # fmt: skip
     testing.add_argument("name", metavar="NAME", help="name of the server")
     testing.add_argument(

@@ -66,9 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("test", "send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
     )
     list_parser, get_parser, use_parser, test_parser = (
-        add_command(
-            actions, name, purpose, examples=f"examples:\n  hermes models {words}\n", run=run
-        )
+        add_command(actions, name, purpose, f"hermes models {words}", run=run)
         for name, purpose, words, run in purposes
     )
     add_json_option(list_parser)

@@ -39,26 +39,16 @@ COLUMNS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add_command(
-        actions,
-        "list",
-        "list plugins and their state",
-        examples="examples:\n  hermes plugins list\n  hermes plugins list --json\n",
-        run=print_list,
-    )
-    add_json_option(listing)
+    add_command(
+        actions, "list", "list plugins and their state", "hermes plugins list",
+        "hermes plugins list --json", run=print_list, has_json=True,
+    )  # fmt: skip
     for name, purpose, run in (
         ("enable", "enable a plugin", _of("installation", "enable")),
         ("disable", "disable a plugin", disable),
         ("info", "show the details of a plugin", info),
     ):
-        action = add_command(
-            actions,
-            name,
-            purpose,
-            examples=f"examples:\n  hermes plugins {name} boundary-log\n",
-            run=run,
-        )
+        action = add_command(actions, name, purpose, f"hermes plugins {name} boundary-log", run=run)
         action.add_argument(
             "name", metavar="NAME", help="plugin, as shown by `hermes plugins list`"
         )
@@ -68,14 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_installation(actions: Any) -> None:
     install_parser = add_command(
-        actions,
-        "install",
-        "install a plugin from a folder, a git URL or a package index",
-        examples="examples:\n  hermes plugins install ./dice\n"
-        "  hermes plugins install https://example.org/dice.git#v2\n"
-        "  hermes plugins install hermes-dice --yes\n",
-        run=_of("installation", "install"),
-    )
+        actions, "install", "install a plugin from a folder, a git URL or a package index",
+        "hermes plugins install ./dice", "hermes plugins install https://example.org/dice.git#v2",
+        "hermes plugins install hermes-dice --yes", run=_of("installation", "install"),
+    )  # fmt: skip
     install_parser.add_argument(
         "source", metavar="PATH|GIT-URL|NAME", help="folder, git URL (#BRANCH) or package name"
     )
@@ -83,31 +69,22 @@ def _configure_installation(actions: Any) -> None:
         "--no-enable", action="store_true", help="install the plugin without enabling it"
     )
     update_parser = add_command(
-        actions,
-        "update",
-        "install the current version of a plugin from where it came from",
-        examples="examples:\n  hermes plugins update dice\n",
-        run=_of("installation", "update"),
-    )
+        actions, "update", "install the current version of a plugin from where it came from",
+        "hermes plugins update dice", run=_of("installation", "update"),
+    )  # fmt: skip
     remove_parser = add_command(
-        actions,
-        "remove",
-        "disable a plugin and delete its files",
-        examples="examples:\n  hermes plugins remove dice\n",
+        actions, "remove", "disable a plugin and delete its files", "hermes plugins remove dice",
         run=_of("installation", "remove"),
-    )
+    )  # fmt: skip
     for parser in (update_parser, remove_parser):
         parser.add_argument("name", metavar="NAME", help="plugin in the folder of HERMES_HOME")
     for parser in (install_parser, update_parser, remove_parser):
         parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
         add_json_option(parser)
     doctor_parser = add_command(
-        actions,
-        "doctor",
-        "check plugins: loading, changed files, requirements",
-        examples="examples:\n  hermes plugins doctor\n  hermes plugins doctor dice --json\n",
-        run=_of("doctor", "doctor"),
-    )
+        actions, "doctor", "check plugins: loading, changed files, requirements",
+        "hermes plugins doctor", "hermes plugins doctor dice --json", run=_of("doctor", "doctor"),
+    )  # fmt: skip
     doctor_parser.add_argument("name", metavar="NAME", nargs="?", help="plugin (default: all)")
     add_json_option(doctor_parser)
 

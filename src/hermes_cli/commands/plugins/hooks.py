@@ -64,42 +64,29 @@ LOG_COLUMNS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add_command(
-        actions,
-        "list",
-        "list hooks and the plugins registered for them",
-        examples="examples:\n  hermes hooks list\n",
-        run=print_list,
-    )
-    add_json_option(listing)
+    add_command(
+        actions, "list", "list hooks and the plugins registered for them", "hermes hooks list",
+        run=print_list, has_json=True,
+    )  # fmt: skip
     log = add_command(
-        actions,
-        "log",
-        "list session boundary events and their delivery",
-        examples="examples:\n  hermes hooks log\n  hermes hooks log --session last --json\n",
-        run=print_log,
-    )
+        actions, "log", "list session boundary events and their delivery", "hermes hooks log",
+        "hermes hooks log --session last --json", run=print_log,
+    )  # fmt: skip
     log.add_argument("--session", metavar="ID", help="filter by session")
     log.add_argument(
         "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
     )
     add_json_option(log)
     replay_parser = add_command(
-        actions,
-        "replay",
-        "deliver an event to plugins again, with the same event ID",
-        examples="examples:\n  hermes hooks replay 0198f2c1\n",
-        run=replay,
-    )
+        actions, "replay", "deliver an event to plugins again, with the same event ID",
+        "hermes hooks replay 0198f2c1", run=replay,
+    )  # fmt: skip
     replay_parser.add_argument("event", metavar="EVENT", help="event ID or a prefix of it")
     add_json_option(replay_parser)
     test_parser = add_command(
-        actions,
-        "test",
-        "call a hook with the given arguments",
-        examples="examples:\n  hermes hooks test on_session_start session_id=x platform=cli\n",
-        run=test,
-    )
+        actions, "test", "call a hook with the given arguments",
+        "hermes hooks test on_session_start session_id=x platform=cli", run=test,
+    )  # fmt: skip
     test_parser.add_argument("hook", metavar="HOOK", help="hook, as shown by `hermes hooks list`")
     test_parser.add_argument("facts", metavar="NAME=VALUE", nargs="*", help="argument of the hook")
     add_json_option(test_parser)

@@ -71,8 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
     def action(name: str, purpose: str) -> argparse.ArgumentParser:
-        child = add_command(actions, name, purpose, examples=ACTION_EXAMPLES[name])
-        add_json_option(child)
+        child = add_command(actions, name, purpose, ACTION_EXAMPLES[name], has_json=True)
         child.set_defaults(run=_loaded(*RUNNERS[name]), action=name)
         return child
 

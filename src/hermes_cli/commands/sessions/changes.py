@@ -55,12 +55,9 @@ def configure(actions: Actions) -> None:
     )
     _add_yes(delete_parser)
     restore_parser = add_command(
-        actions,
-        "restore",
-        "restore conversations from the trash, or list it",
-        examples="examples:\n  hermes sessions restore\n  hermes sessions restore 20260301_1030\n",
-        run=restore,
-    )
+        actions, "restore", "restore conversations from the trash, or list it",
+        "hermes sessions restore", "hermes sessions restore 20260301_1030", run=restore,
+    )  # fmt: skip
     restore_parser.add_argument(
         "ids", metavar="ID", nargs="*", help="session ID (omit to list the trash)"
     )
@@ -71,7 +68,7 @@ def configure(actions: Actions) -> None:
 def _add_single(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
-    parser = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser = add_command(actions, name, purpose, example, run=run)
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     add_json_option(parser)
     return parser
@@ -80,7 +77,7 @@ def _add_single(
 def _add_multiple(
     actions: Actions, name: str, purpose: str, run: Run, example: str
 ) -> argparse.ArgumentParser:
-    parser = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+    parser = add_command(actions, name, purpose, example, run=run)
     parser.add_argument("ids", metavar="ID", nargs="+", help="session IDs, titles or `last`")
     add_json_option(parser)
     return parser
@@ -95,7 +92,7 @@ def _configure_prune(actions: Actions) -> None:
         actions,
         "prune",
         "move inactive conversations to the trash",
-        examples="examples:\n  hermes sessions prune --older-than 90d\n"
+        "examples:\n  hermes sessions prune --older-than 90d\n"
         "  hermes sessions prune --older-than 26w --source cron --yes\n\n"
         "Without --yes, only a preview is printed. Pinned and running conversations are kept;\n"
         "`hermes sessions restore` restores pruned ones.\n",
@@ -290,33 +287,24 @@ def _report(out: CommandOutput, arguments: argparse.Namespace, word: str, ids: l
 
 def configure_upkeep(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the actions."""
-    optimize_parser = add_command(
-        actions,
-        "optimize",
-        "reclaim disk space and finish indexing",
-        examples="examples:\n  hermes sessions optimize\n",
-        run=optimize,
-    )
-    add_json_option(optimize_parser)
-    repair_parser = add_command(
-        actions,
-        "repair",
-        "rebuild indexes and other derived data",
-        examples="examples:\n  hermes sessions repair\n\nMessages are never changed.\n",
-        run=repair,
-    )
-    add_json_option(repair_parser)
+    add_command(
+        actions, "optimize", "reclaim disk space and finish indexing", "hermes sessions optimize",
+        run=optimize, has_json=True,
+    )  # fmt: skip
+    add_command(
+        actions, "repair", "rebuild indexes and other derived data",
+        "examples:\n  hermes sessions repair\n\nMessages are never changed.\n", run=repair,
+        has_json=True,
+    )  # fmt: skip
     salvage_parser = add_command(
         actions,
         "salvage",
         "recover the readable part of a damaged history",
-        examples=(
-            "examples:\n"
-            "  hermes sessions salvage\n"
-            "  hermes sessions salvage --from broken.db --to recovered.db\n\n"
-            "The damaged file is kept as state.db.damaged-DATE. With --to, only that file\n"
-            "is written and nothing is replaced.\n"
-        ),
+        "examples:\n"
+        "  hermes sessions salvage\n"
+        "  hermes sessions salvage --from broken.db --to recovered.db\n\n"
+        "The damaged file is kept as state.db.damaged-DATE. With --to, only that file\n"
+        "is written and nothing is replaced.\n",
         run=salvage,
     )
     salvage_parser.add_argument(

@@ -49,29 +49,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     listing = add_command(
-        actions,
-        "list",
-        "list what turns changed in files",
-        examples="examples:\n  hermes checkpoints list\n  hermes checkpoints list --all --json\n",
-        run=print_list,
-    )
+        actions, "list", "list what turns changed in files", "hermes checkpoints list",
+        "hermes checkpoints list --all --json", run=print_list,
+    )  # fmt: skip
     listing.add_argument("--all", action="store_true", help="list all folders, not only this one")
     showing = add_command(
-        actions,
-        "diff",
-        "show what checkpoints changed",
-        examples="examples:\n  hermes checkpoints diff 17\n  hermes checkpoints diff 17 18\n",
-        run=print_changes,
-    )
+        actions, "diff", "show what checkpoints changed", "hermes checkpoints diff 17",
+        "hermes checkpoints diff 17 18", run=print_changes,
+    )  # fmt: skip
     restoring = add_command(
-        actions,
-        "restore",
-        "restore the files that checkpoints changed",
-        examples="examples:\n  hermes checkpoints restore 17 --dry-run\n"
-        "  hermes checkpoints restore 17 --yes --json\n"
-        "  hermes checkpoints restore 17 --force src/a.py\n",
-        run=restore,
-    )
+        actions, "restore", "restore the files that checkpoints changed",
+        "hermes checkpoints restore 17 --dry-run", "hermes checkpoints restore 17 --yes --json",
+        "hermes checkpoints restore 17 --force src/a.py", run=restore,
+    )  # fmt: skip
     for child in (showing, restoring):
         child.add_argument("numbers", metavar="NUMBER", nargs="+", help="number of a checkpoint")
     restoring.add_argument(
@@ -88,12 +78,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     restoring.add_argument("--dry-run", action="store_true", help="show what would be restored")
     restoring.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     cleaning = add_command(
-        actions,
-        "clean",
-        "delete old checkpoints and reclaim their space",
-        examples="examples:\n  hermes checkpoints clean\n  hermes checkpoints clean --days 0\n",
-        run=clean,
-    )
+        actions, "clean", "delete old checkpoints and reclaim their space",
+        "hermes checkpoints clean", "hermes checkpoints clean --days 0", run=clean,
+    )  # fmt: skip
     cleaning.add_argument(
         "--days", type=int, metavar="N", help="keep those of the last N days (default: the setting)"
     )

@@ -49,24 +49,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     export.configure(actions)
     export.configure_import(actions)
     changes.configure_upkeep(actions)
-    stats = add_command(
-        actions,
-        "stats",
-        "count conversations, messages, tokens and bytes",
-        examples="examples:\n  hermes sessions stats\n  hermes sessions stats --json\n",
-        run=print_stats,
-    )
-    add_json_option(stats)
+    add_command(
+        actions, "stats", "count conversations, messages, tokens and bytes",
+        "hermes sessions stats", "hermes sessions stats --json", run=print_stats, has_json=True,
+    )  # fmt: skip
 
 
 def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(
-        actions,
-        "list",
-        "list conversations, most recently active first",
-        examples="examples:\n  hermes sessions list\n  hermes sessions list --all --json\n",
-        run=print_list,
-    )
+        actions, "list", "list conversations, most recently active first", "hermes sessions list",
+        "hermes sessions list --all --json", run=print_list,
+    )  # fmt: skip
     add_filters(parser)
     parser.add_argument(
         "--limit", type=parse_positive, default=20, help="maximum number (default: 20)"
@@ -78,12 +71,9 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
 
 def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(
-        actions,
-        "show",
-        "print one conversation as a transcript",
-        examples="examples:\n  hermes sessions show last\n  hermes sessions show Trip --full\n",
-        run=_show,
-    )
+        actions, "show", "print one conversation as a transcript", "hermes sessions show last",
+        "hermes sessions show Trip --full", run=_show,
+    )  # fmt: skip
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
     parser.add_argument("--inactive", action="store_true", help="include undone messages")
@@ -92,12 +82,9 @@ def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]
 
 def _configure_tail(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(
-        actions,
-        "tail",
-        "print the end of a conversation and follow it",
-        examples="examples:\n  hermes sessions tail last -n 3\n  hermes sessions tail last -f\n",
-        run=_tail,
-    )
+        actions, "tail", "print the end of a conversation and follow it",
+        "hermes sessions tail last -n 3", "hermes sessions tail last -f", run=_tail,
+    )  # fmt: skip
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     parser.add_argument("-n", "--lines", dest="count", type=parse_non_negative, default=10,
                         metavar="N", help="number of messages (default: 10)")  # fmt: skip

@@ -40,9 +40,7 @@ OUT is a file, a folder (one file per conversation), or - for standard output.
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add_command(
-        actions, "export", "export conversations to a file", examples=EXAMPLES, run=export
-    )
+    parser = add_command(actions, "export", "export conversations to a file", EXAMPLES, run=export)
     parser.add_argument("out", metavar="OUT", nargs="?", default=STDOUT,
                         help="file, folder, or - for standard output (default)")  # fmt: skip
     parser.add_argument("--format", choices=("jsonl", "md", "html"),
@@ -204,11 +202,7 @@ The complete file is checked first; a damaged file changes nothing.
 def configure_import(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
     parser = add_command(
-        actions,
-        "import",
-        "import conversations from JSONL",
-        examples=IMPORT_EXAMPLES,
-        run=run,
+        actions, "import", "import conversations from JSONL", IMPORT_EXAMPLES, run=run
     )
     parser.add_argument("file", metavar="FILE", help="exported file, or - for standard input")
     parser.add_argument(

@@ -35,7 +35,7 @@ for word beginnings, `one OR two` for alternatives, and -word to exclude (quote 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
-    parser = add_command(actions, "search", "search all messages", examples=EXAMPLES, run=search)
+    parser = add_command(actions, "search", "search all messages", EXAMPLES, run=search)
     parser.add_argument("query", metavar="QUERY", nargs="+", help="words to search for")
     parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest",
                         help="order: newest (default), oldest or best match first")  # fmt: skip
@@ -150,7 +150,7 @@ Type to filter the list; Enter prints the ID of the selected conversation; F1 sh
 def configure_browse(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the action."""
     purpose = "browse and search conversations interactively"
-    parser = add_command(actions, "browse", purpose, examples=BROWSE_EXAMPLES, run=browse)
+    parser = add_command(actions, "browse", purpose, BROWSE_EXAMPLES, run=browse)
     add_filters(parser)
     parser.add_argument("--limit", type=parse_positive, help="maximum number (default: no limit)")
     add_json_option(parser)
@@ -159,8 +159,7 @@ def configure_browse(actions: argparse._SubParsersAction[argparse.ArgumentParser
 def browse(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the ID of the selected conversation."""
     # The TUI toolkit takes longer to load than most commands take to run.
-    from hermes_cli.commands.sessions.browser.app import BrowserApp  # noqa: PLC0415
-    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions  # noqa: PLC0415
+    from hermes_cli.commands.sessions.browser import BrowserApp, BrowserSessions  # noqa: PLC0415
     from hermes_tui import terminal_driver  # noqa: PLC0415
 
     terminal_driver.require()

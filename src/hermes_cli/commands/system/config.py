@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "check": ("validate the settings", "hermes config check", check),
     }
     for name, (purpose, example, run) in purposes.items():
-        action = add_command(actions, name, purpose, examples=f"examples:\n  {example}\n", run=run)
+        action = add_command(actions, name, purpose, example, run=run)
         if name in {"get", "set", "unset"}:
             action.add_argument("name", metavar="NAME", help="setting, e.g. display.color")
         if name == "set":

@@ -31,12 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     release_parser = add_command(
-        actions,
-        "release",
-        "let other machines answer the chats of a retired machine",
-        examples=RELEASE_EXAMPLES,
-        run=release,
-    )
+        actions, "release", "let other machines answer the chats of a retired machine",
+        RELEASE_EXAMPLES, run=release,
+    )  # fmt: skip
     release_parser.add_argument("name", metavar="NAME", help="machine, as shown by `hermes nodes`")
 
 

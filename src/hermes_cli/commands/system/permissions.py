@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants, check_rule
 from hermes_agent.sandbox.runner import find_sandbox
-from hermes_cli.parser import add_command, add_json_option
+from hermes_cli.parser import add_command
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.paths import hermes_home, state_db_path
@@ -33,28 +33,16 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = add_command(
-        actions,
-        "list",
-        "show the mode, the sandbox and the rules",
-        examples="examples:\n  hermes permissions list\n  hermes permissions list --json\n",
-        run=print_list,
-    )
-    add_json_option(listing)
+    add_command(
+        actions, "list", "show the mode, the sandbox and the rules", "hermes permissions list",
+        "hermes permissions list --json", run=print_list, has_json=True,
+    )  # fmt: skip
     adding = add_command(
-        actions,
-        "add",
-        "allow something without asking",
-        examples="examples:\n  hermes permissions add network\n"
-        "  hermes permissions add 'run: npm publish'\n",
-        run=add,
-    )
+        actions, "add", "allow something without asking", "hermes permissions add network",
+        "hermes permissions add 'run: npm publish'", run=add,
+    )  # fmt: skip
     removing = add_command(
-        actions,
-        "remove",
-        "remove a rule",
-        examples="examples:\n  hermes permissions remove network\n",
-        run=remove,
+        actions, "remove", "remove a rule", "hermes permissions remove network", run=remove
     )
     for child in (adding, removing):
         child.add_argument("rule", metavar="RULE", help="`run: COMMAND` or a permission")

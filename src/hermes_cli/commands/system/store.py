@@ -37,23 +37,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     check_parser = add_command(
-        actions,
-        "check",
-        "test the database, and install its library",
-        examples="examples:\n  hermes store check\n  hermes store check service=hermes\n",
-        run=check,
-    )
+        actions, "check", "test the database, and install its library", "hermes store check",
+        "hermes store check service=hermes", run=check,
+    )  # fmt: skip
     check_parser.add_argument(
         "url", nargs="?", default="", metavar="URL", help="database (default: the current one)"
     )
     add_json_option(check_parser)
     copy_parser = add_command(
-        actions,
-        "copy",
-        "copy the history into another database or file",
-        examples="examples:\n  hermes store copy --to postgresql://hermes@db.example/hermes\n",
-        run=copy,
-    )
+        actions, "copy", "copy the history into another database or file",
+        "hermes store copy --to postgresql://hermes@db.example/hermes", run=copy,
+    )  # fmt: skip
     copy_parser.add_argument(
         "--to", required=True, metavar="URL|FILE", help="new database, or a new SQLite file"
     )

@@ -1,9 +1,10 @@
-"""The app: a search input, the list and a preview."""
+"""The app of `hermes sessions browse`: a search input, the list and a preview."""
 
 from __future__ import annotations
 
+import functools
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -19,7 +20,6 @@ from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from hermes_cli.commands.sessions import show as transcript
-from hermes_cli.commands.sessions.browser.catalogue import RowCatalogue
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Failure, attempt
@@ -27,17 +27,151 @@ from hermes_core.terminal_text import clean, fit, one_line, pad
 from hermes_state.sessions.records import ListedSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from textual import events
     from textual.app import ComposeResult
     from textual.driver import Driver
     from textual.timer import Timer
 
-    from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions, MessageHit, RowEntry
+    from hermes_cli.filters import ListFilters
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import SessionRow
+    from hermes_state.store import SessionDB
 
+FIRST_ROWS: Final = 200  # more than a screen shows; read before the first paint
+PAGE_ROWS: Final = 2000
+MAX_HITS: Final = 60
+ENDING_MESSAGES: Final = 30
+
+
+class MessageHit(NamedTuple):
+    """A conversation with a matching message, and the snippet."""
+
+    session_id: str
+    snippet: str
+
+
+class BrowserSessions:
+    """Reads and changes the conversations that match the filters of the command."""
+
+    def __init__(
+        self,
+        db: SessionDB,
+        filters: ListFilters,
+        on_change: Callable[[SessionDB], None],
+        max_rows: int | None = None,
+    ) -> None:
+        self._db = db
+        self._filters = filters
+        self._on_change = on_change
+        self._max_rows = max_rows
+
+    def first(self, *, with_archived: bool = False) -> list[ListedSession]:
+        """The rows of the first screen."""
+        return self._page(FIRST_ROWS, 0, with_archived)
+
+    def pages(self, start: int, *, with_archived: bool = False) -> Iterator[list[ListedSession]]:
+        """The other rows, in pages."""
+        while rows := self._page(PAGE_ROWS, start, with_archived):
+            yield rows
+            start += len(rows)
+
+    def _page(self, limit: int, offset: int, with_archived: bool) -> list[ListedSession]:
+        if self._max_rows is not None:
+            limit = min(limit, self._max_rows - offset)
+            if limit <= 0:
+                return []
+        return self._db.lists.sessions(
+            **self._filters,
+            limit=limit,
+            offset=offset,
+            order_by_last_active=True,
+            include_archived=with_archived,
+        )
+
+    def search(self, words: str) -> list[MessageHit]:
+        """Conversations with messages that match *words*, latest first, each once."""
+        source = self._filters.get("source")
+        hits = self._db.search.find(
+            words, source_filter=[source] if source else None, limit=MAX_HITS, sort="newest"
+        )
+        result: dict[str, MessageHit] = {}
+        for hit in hits:
+            # A conversation that continues in a new row is listed under its last row.
+            tip = self._db.titles.get_compression_tip(hit.session_id)
+            result.setdefault(tip, MessageHit(tip, hit.snippet_text))
+        return list(result.values())
+
+    def ending(self, session_id: str) -> list[MessageRow]:
+        """The last messages of a conversation."""
+        return self._db.messages.rows(session_id, limit=ENDING_MESSAGES, latest=True)
+
+    def pin(self, session_id: str, *, is_pinned: bool) -> None:
+        """Pin or unpin."""
+        self._db.sessions.set_session_pinned(session_id, is_pinned)
+
+    def trash(self, session_id: str) -> None:
+        """Move to the trash and notify plugins."""
+        self._db.trash.delete_session(session_id)
+        self._on_change(self._db)
+
+
+class RowEntry(NamedTuple):
+    """One line of the list."""
+
+    row: ListedSession
+    snippet: str = ""  # the matching message, if title, ID and preview do not match
+
+
+class RowCatalogue:
+    """The loaded rows in list order, with a text filter."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, ListedSession] = {}
+        self._texts: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, rows: Iterable[ListedSession]) -> None:
+        """Append rows; known ones keep their position."""
+        for row in rows:
+            session_id = row.id
+            if session_id not in self._rows:
+                words = (session_id, row.session.title or "", row.preview)
+                self._rows[session_id] = row
+                self._texts[session_id] = "\n".join(words).casefold()
+
+    def remove(self, session_id: str) -> None:
+        """Remove a row."""
+        self._rows.pop(session_id, None)
+        self._texts.pop(session_id, None)
+
+    def mark_pinned(self, session_id: str, *, is_pinned: bool) -> None:
+        """Show a row as pinned, or not."""
+        row = self._rows.get(session_id)
+        if row is not None:
+            session = row.session._replace(pinned=int(is_pinned))
+            self._rows[session_id] = row._replace(session=session)
+
+    def entries(self, typed: str, hits: Sequence[MessageHit] = ()) -> list[RowEntry]:
+        """Rows that match in title, ID or preview, followed by rows with matching messages."""
+        words = typed.casefold().split()
+        if not words:
+            return [RowEntry(row) for row in self._rows.values()]
+        matches = {
+            session_id: RowEntry(self._rows[session_id])
+            for session_id, text in self._texts.items()
+            if all(word in text for word in words)
+        }
+        for hit in hits:
+            if hit.session_id in self._rows and hit.session_id not in matches:
+                matches[hit.session_id] = RowEntry(self._rows[hit.session_id], hit.snippet)
+        return list(matches.values())
+
+
+T = TypeVar("T")
 COLUMN_GAP = "  "
 
 
@@ -190,127 +324,6 @@ def _strip(text: str, style: str, cells: int) -> Strip:
     return Strip([Segment(text, STYLES[style])]).adjust_cell_length(cells)
 
 
-class RowsRead(Message):
-    """Rows were read."""
-
-    def __init__(self, rows: list[ListedSession], *, with_archived: bool, is_last: bool) -> None:
-        super().__init__()
-        self.rows = rows
-        self.with_archived = with_archived
-        self.is_last = is_last
-
-
-class SearchFinished(Message):
-    """A message search finished."""
-
-    def __init__(self, query: str, hits: Sequence[MessageHit]) -> None:
-        super().__init__()
-        self.query = query
-        self.hits = hits
-
-
-class EndingRead(Message):
-    """The last messages of a conversation."""
-
-    def __init__(self, row: ListedSession, messages: list[MessageRow]) -> None:
-        super().__init__()
-        self.row = row
-        self.messages = messages
-
-
-class RowChanged(Message):
-    """A conversation was pinned, unpinned or moved to the trash."""
-
-    def __init__(
-        self, session_id: str, text: str, *, is_pinned: bool = False, is_removed: bool = False
-    ) -> None:
-        super().__init__()
-        self.session_id = session_id
-        self.text = text
-        self.is_pinned = is_pinned
-        self.is_removed = is_removed
-
-
-class WorkFailed(Message):
-    """A read or a change failed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-
-
-class BackgroundWork:
-    """Reads and changes conversations, and posts results to the app."""
-
-    def __init__(self, app: App[Any], sessions: BrowserSessions) -> None:
-        self._app = app
-        self._sessions = sessions
-
-    def first(self, *, with_archived: bool) -> list[ListedSession]:
-        """Return the first rows; the others are posted as they are read."""
-        rows = self._sessions.first(with_archived=with_archived)
-        self._run("read the list", lambda: self._read_rows(len(rows), with_archived))
-        return rows
-
-    def _read_rows(self, start: int, with_archived: bool) -> None:
-        worker = get_current_worker()
-        for rows in self._sessions.pages(start, with_archived=with_archived):
-            if worker.is_cancelled:
-                return
-            self._report(RowsRead(rows, with_archived=with_archived, is_last=False))
-        self._report(RowsRead([], with_archived=with_archived, is_last=True))
-
-    def search(self, query: str) -> None:
-        """Search messages."""
-        if query.strip():
-            self._run(
-                "search",
-                lambda: self._report(SearchFinished(query, self._sessions.search(query))),
-            )
-
-    def read_ending(self, row: ListedSession) -> None:
-        """Read the end of a conversation."""
-        self._run(
-            "read the conversation",
-            lambda: self._report(EndingRead(row, self._sessions.ending(row.id))),
-        )
-
-    def pin(self, row: ListedSession) -> None:
-        """Pin or unpin."""
-        is_pinned = not row.session.pinned
-        session_id = row.id
-
-        def change() -> None:
-            self._sessions.pin(session_id, is_pinned=is_pinned)
-            text = f"{session_id} {'pinned' if is_pinned else 'unpinned'}"
-            self._report(RowChanged(session_id, text, is_pinned=is_pinned))
-
-        self._run("pin", change)
-
-    def trash(self, row: ListedSession) -> None:
-        """Move to the trash."""
-        session_id = row.id
-
-        def change() -> None:
-            self._sessions.trash(session_id)
-            restore = with_command_name("`hermes sessions restore`")
-            text = f"{session_id} moved to the trash. {restore} restores it."
-            self._report(RowChanged(session_id, text, is_removed=True))
-
-        self._run("move to the trash", change)
-
-    def _report(self, report: Message) -> None:
-        self._app.post_message(report)
-
-    def _run(self, name: str, work: Callable[[], None]) -> None:
-        def isolated() -> None:
-            result = attempt(name, work)
-            if isinstance(result, Failure):
-                self._report(WorkFailed(f"Cannot {name}: {result.error}"))
-
-        self._app.run_worker(isolated, name=name, group=name, thread=True, exclusive=True)
-
-
 WIDE_COLUMNS: Final = 80
 STACKED_LINES: Final = 18
 TYPING_PAUSE_SECONDS: Final = 0.25
@@ -421,7 +434,7 @@ class BrowserApp(App[ListedSession | None]):
         # ANSI colours match the terminal's theme and respect NO_COLOR.
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.theme = "ansi-dark"
-        self._work = BackgroundWork(self, sessions)
+        self._sessions = sessions
         self._catalogue = RowCatalogue()
         self._hits: Sequence[MessageHit] = ()
         self._with_archived = False
@@ -456,14 +469,39 @@ class BrowserApp(App[ListedSession | None]):
     def _load(self) -> None:
         self._catalogue = RowCatalogue()
         self._is_loading = True
-        self._catalogue.add(self._work.first(with_archived=self._with_archived))
+        with_archived = self._with_archived
+        rows = self._sessions.first(with_archived=with_archived)
+        self._run("read the list", lambda: self._read_rows(len(rows), with_archived))
+        self._catalogue.add(rows)
         self._show(is_kept=True)
 
-    def on_rows_read(self, report: RowsRead) -> None:
-        """Add rows."""
-        if report.with_archived == self._with_archived:
-            self._catalogue.add(report.rows)
-            self._is_loading = not report.is_last
+    def _run(
+        self, name: str, work: Callable[[], T], then: Callable[[T], object] | None = None
+    ) -> None:
+        """Do *work* in a thread, then pass its result to *then*; a failure is shown."""
+
+        def isolated() -> None:
+            result = attempt(name, work)
+            if isinstance(result, Failure):
+                self.call_later(self._show_status, f"Cannot {name}: {result.error}")
+            elif then is not None:
+                self.call_later(then, result)
+
+        self.run_worker(isolated, name=name, group=name, thread=True, exclusive=True)
+
+    def _read_rows(self, start: int, with_archived: bool) -> None:
+        worker = get_current_worker()
+        for rows in self._sessions.pages(start, with_archived=with_archived):
+            if worker.is_cancelled:
+                return
+            self.call_later(self._add_rows, rows, with_archived)
+        self.call_later(self._add_rows, (), with_archived)
+
+    def _add_rows(self, rows: Sequence[ListedSession], with_archived: bool) -> None:
+        """Add rows; none are the end."""
+        if with_archived == self._with_archived:
+            self._catalogue.add(rows)
+            self._is_loading = bool(rows)
             self._show(is_kept=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -475,12 +513,17 @@ class BrowserApp(App[ListedSession | None]):
             return
         self._hits = ()
         self._show(is_kept=False)
-        self._after("search", TYPING_PAUSE_SECONDS, lambda: self._work.search(event.value))
+        self._after("search", TYPING_PAUSE_SECONDS, lambda: self._search(event.value))
 
-    def on_search_finished(self, report: SearchFinished) -> None:
+    def _search(self, query: str) -> None:
+        if query.strip():
+            search = self._sessions.search
+            self._run("search", lambda: search(query), lambda hits: self._show_hits(query, hits))
+
+    def _show_hits(self, query: str, hits: Sequence[MessageHit]) -> None:
         """Show the conversations whose messages match."""
-        if report.query == self._typed:
-            self._hits = report.hits
+        if query == self._typed:
+            self._hits = hits
             self._show(is_kept=True)
 
     def on_row_selected(self, _event: RowList.Selected) -> None:
@@ -495,28 +538,17 @@ class BrowserApp(App[ListedSession | None]):
         if session_id != self._previewed:
             self._previewed = session_id
             if entry:
-                self._work.read_ending(entry.row)
+                row, read = entry.row, self._sessions.ending
+                show = functools.partial(self._show_ending, row)
+                self._run("read the conversation", lambda: read(row.id), show)
             else:
                 self.query_one(Preview).show([])
 
-    def on_ending_read(self, report: EndingRead) -> None:
+    def _show_ending(self, row: ListedSession, messages: list[MessageRow]) -> None:
         """Show the end of the selected conversation."""
-        if report.row.id == self._previewed:
+        if row.id == self._previewed:
             for preview in self.query(Preview):  # none while the screen is being closed
-                preview.show(preview_pieces(report.row.session, report.messages))
-
-    def on_row_changed(self, report: RowChanged) -> None:
-        """A conversation was pinned, unpinned or moved to the trash."""
-        if report.is_removed:
-            self._catalogue.remove(report.session_id)
-        else:
-            self._catalogue.mark_pinned(report.session_id, is_pinned=report.is_pinned)
-        self._show(is_kept=True)
-        self._show_status(report.text)
-
-    def on_work_failed(self, report: WorkFailed) -> None:
-        """A read or a change failed."""
-        self._show_status(report.text)
+                preview.show(preview_pieces(row.session, messages))
 
     def _show(self, *, is_kept: bool) -> None:
         entries = self._catalogue.entries(self._typed, self._hits)
@@ -557,9 +589,18 @@ class BrowserApp(App[ListedSession | None]):
             return
         event.stop()
         row, self._question = self._question.row, None
+
+        def trashed() -> None:
+            self._catalogue.remove(row.id)
+            self._show(is_kept=True)
+            restore = with_command_name("`hermes sessions restore`")
+            self._show_status(f"{row.id} moved to the trash. {restore} restores it.")
+
         self.query_one(Input).focus()
         if event.key in {"y", "Y"}:
-            self._work.trash(row)
+            self._run(
+                "move to the trash", lambda: self._sessions.trash(row.id), lambda _: trashed()
+            )
         else:
             self._show(is_kept=True)
 
@@ -620,8 +661,17 @@ class BrowserApp(App[ListedSession | None]):
     def action_pin(self) -> None:
         """Toggle the pin of the selected conversation."""
         entry = self._list.selected
-        if entry is not None:
-            self._work.pin(entry.row)
+        if entry is None:
+            return
+        session_id, is_pinned = entry.row.id, not entry.row.session.pinned
+
+        def pinned() -> None:
+            self._catalogue.mark_pinned(session_id, is_pinned=is_pinned)
+            self._show(is_kept=True)
+            self._show_status(f"{session_id} {'pinned' if is_pinned else 'unpinned'}")
+
+        pin = functools.partial(self._sessions.pin, session_id, is_pinned=is_pinned)
+        self._run("pin", pin, lambda _: pinned())
 
     def action_trash(self) -> None:
         """Ask for confirmation before moving the selected conversation to the trash."""

@@ -1,1 +1,0 @@
-"""The app of `hermes sessions browse`: search and preview conversations."""
