@@ -13,30 +13,23 @@ from hermes_agent.permissions.grants import RUN_PREFIX, check_rule
 from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_core.errors import UsageError
 from hermes_core.terminal_text import clean, one_line
-from hermes_tui.dialogs import SCROLL_KEYS, TOO_EARLY, KeyDelay, QuestionDialog
+from hermes_tui.dialogs import TOO_EARLY, CardDialog, QuestionDialog
 from hermes_tui.status import short_folder
 
 if TYPE_CHECKING:
-    from textual import events
     from textual.app import ComposeResult
 
     from tui_gateway.protocol import ApprovalQuestion
 
-FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
-ANSWER_KEYS: Final = frozenset({"o", "s", "d", "r", "e", "enter"})  # always has none
-KEY_HELP: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc denies"
 DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$accent"}
-FRAME_ROWS: Final = 4  # the border and the margin of the command
-MIN_COMMAND_ROWS: Final = 3
 
 
-class ApprovalDialog(QuestionDialog):
-    """Asks whether a command may run; Esc denies.
+class ApprovalDialog(CardDialog[str], QuestionDialog):
+    """Asks whether a command may run; Esc denies."""
 
-    It may open while the user types. Keys are ignored until the dialog has been visible for
-    a moment and typing has paused.
-    """
-
+    KEY_HELP = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc denies"
+    # The answer always has no key.
+    ANSWER_KEYS = frozenset({"o", "s", "d", "r", "e", "enter", "left", "right", "tab", "shift+tab"})
     BINDINGS: ClassVar = [
         Binding("o", "answer('once')"),
         Binding("s", "answer('session')"),
@@ -50,7 +43,6 @@ class ApprovalDialog(QuestionDialog):
     def __init__(self, question: ApprovalQuestion) -> None:
         super().__init__(question.request_id)
         self._question = question
-        self._delay = KeyDelay()
         self._rules = tuple(question.rules)
         self._is_rule_edited = False
         self._may_always = question.allow_permanent
@@ -60,7 +52,7 @@ class ApprovalDialog(QuestionDialog):
     def compose(self) -> ComposeResult:
         """The reason, the folder, the command or diff, the rule and the answers."""
         question = self._question
-        with Vertical(classes="dialog approval"):
+        with Vertical(classes="dialog card approval"):
             yield Static(Content(clean(question.description)), classes="reason")
             folder = short_folder(one_line(question.folder))
             yield Static(Content(f"in {folder}"), classes="dim")
@@ -84,30 +76,20 @@ class ApprovalDialog(QuestionDialog):
         self.query_one("#text").display = False
         self._draw_rule()
         self.query_one("#deny").focus()
-        self.set_interval(0.1, self._draw)
-        self._fit()
         self.call_after_refresh(self._show_risk)
 
-    def on_resize(self) -> None:
-        """Keep the answers visible at any size."""
-        self._fit()
-        self.call_after_refresh(self._fit)
+    @property
+    def is_typing(self) -> bool:
+        """Whether the input for a rule or a reason is open."""
+        return bool(self._edited)
 
-    def on_screen_resume(self) -> None:
-        """Restart the delay when the dialog becomes visible."""
-        self._delay.restart()
-
-    def on_key(self, event: events.Key) -> None:
-        """Scroll, and ignore keys that were meant for the input."""
-        if event.key == "escape" or self._edited:
-            return
-        if event.key in SCROLL_KEYS:
-            self._scroll(event.key)
-            event.stop()
-        elif self._delay.is_early(event.time) or event.key not in ANSWER_KEYS | FOCUS_KEYS:
-            self._delay.note_key(event.time)
-            self._draw()
-            event.stop()
+    @property
+    def hint(self) -> str:
+        """What the keys do now, or what is wrong with the rule."""
+        if not self._edited:
+            return super().hint
+        action = "deny" if self._edited == "reason" else "use this rule"
+        return self._problem or f"Enter: {action} · Esc: back"
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Answer by mouse or Enter."""
@@ -133,8 +115,8 @@ class ApprovalDialog(QuestionDialog):
         field.placeholder = "tell the agent why" if name == "reason" else "rule"
         field.display = True
         field.focus()
-        self._draw()
-        self.call_after_refresh(self._fit)
+        self.draw_hint()
+        self.call_after_refresh(self.fit)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Deny with a reason, or take the edited rule over."""
@@ -145,7 +127,7 @@ class ApprovalDialog(QuestionDialog):
             self._rules = (check_rule(event.value),)
         except UsageError as error:
             self._problem = str(error)
-            self._draw()
+            self.draw_hint()
             return
         self._is_rule_edited = True
         self._close_input()
@@ -169,13 +151,6 @@ class ApprovalDialog(QuestionDialog):
         pieces[-1] = (pieces[-1][0].rstrip("\n"), pieces[-1][1])
         return Content.assemble(*pieces)
 
-    def _fit(self) -> None:
-        """Leave the command the rows that the other parts do not need."""
-        parts = self.query(".approval > *").exclude("#command")
-        rows = sum(part.size.height for part in parts if part.display)
-        limit = max(MIN_COMMAND_ROWS, self.app.size.height - rows - FRAME_ROWS)
-        self.query_one("#command").styles.max_height = limit
-
     def _show_risk(self) -> None:
         """Scroll to the first risky line; lines above it may be wrapped."""
         risky = self._question.risky_lines
@@ -186,23 +161,6 @@ class ApprovalDialog(QuestionDialog):
         columns = max(1, area.scrollable_content_region.width - 2)
         rows = sum(max(1, -(-(len(line) + 2) // columns)) for line in above)
         area.scroll_to(y=max(0, rows - 1), animate=False)
-
-    def _scroll(self, key: str) -> None:
-        area = self.query_one("#command", VerticalScroll)
-        page = max(1, area.size.height - 1)
-        steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
-        target = {"home": 0.0, "end": area.max_scroll_y}.get(key)
-        area.scroll_to(
-            y=area.scroll_y + steps.get(key, 0) if target is None else target, animate=False
-        )
-
-    def _draw(self) -> None:
-        if self._edited:
-            action = "deny" if self._edited == "reason" else "use this rule"
-            text = self._problem or f"Enter: {action} · Esc: back"
-        else:
-            text = KEY_HELP if self._delay.is_over else TOO_EARLY
-        self.query_one(".keys", Static).update(Content(text))
 
     def _draw_rule(self) -> None:
         name = "session and always allow" if self._may_always else "session allows"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.json_values import number_in, objects_in, text_in
 from hermes_tui.file_commands import TuiFileCommands
 from hermes_tui.messages import ToolRow
-from hermes_tui.model_picker import ModelPicker
+from hermes_tui.pickers import ModelPicker, SessionPicker
 from hermes_tui.rewind import BranchTree, RewindDialog
-from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
 from tui_gateway.protocol import (
     CommandResult,

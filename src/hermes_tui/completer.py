@@ -94,11 +94,6 @@ class CompletionMenu(Static):
             self._first = min(max(self._first, self._index - MAX_ROWS + 1), self._index)
             self._draw()
 
-    def move_page(self, pages: int) -> None:
-        """Move the selection by pages, to the ends at most."""
-        target = max(0, min(len(self._items) - 1, self._index + pages * MAX_ROWS))
-        self.move(target - self._index)
-
     def on_resize(self, _event: events.Resize) -> None:
         """Fit the entries to the width."""
         if self._items:

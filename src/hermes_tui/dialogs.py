@@ -1,9 +1,9 @@
-"""Modal dialogs: questions of the agent, secrets and the list of keys."""
+"""Modal dialogs: questions of the agent, secrets, the list of keys, and the base of cards."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
@@ -43,11 +43,12 @@ Esc          vim keys: normal mode; i a I A o O insert, Enter sends
              change: d c y with a motion or iw i" i(, x s r ~ J p u ."""
 ENTER_DELAY_SECONDS: Final = 0.5  # before Enter chooses an answer
 SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
-
-
 MIN_VISIBLE_SECONDS: Final = 1.0  # before a dialog accepts keys
 TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the input
 TOO_EARLY: Final = "… wait a moment before answering"
+FRAME_ROWS: Final = 4  # the border and the margin of what a card scrolls
+MIN_SCROLLED_ROWS: Final = 3
+T = TypeVar("T")
 
 
 class KeyDelay:
@@ -165,6 +166,77 @@ class SecretDialog(QuestionDialog):
     def action_skip(self) -> None:
         """Cancel."""
         self.answer("")
+
+
+class CardDialog(ModalScreen[T]):
+    """A card with something to scroll, and answers.
+
+    It may open while the user types. Keys are ignored until it has been visible for a moment and
+    typing has paused.
+    """
+
+    KEY_HELP: ClassVar = ""
+    ANSWER_KEYS: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, *arguments: str) -> None:
+        super().__init__(*arguments)
+        self._delay = KeyDelay()
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether keys go to an input of the card."""
+        return False
+
+    @property
+    def hint(self) -> str:
+        """What the keys do now."""
+        return self.KEY_HELP if self._delay.is_over else TOO_EARLY
+
+    def on_mount(self) -> None:
+        """Show when keys are accepted."""
+        self.set_interval(0.1, self.draw_hint)
+        self.fit()
+
+    def on_resize(self) -> None:
+        """Keep the answers visible at any size."""
+        self.fit()
+        self.call_after_refresh(self.fit)
+
+    def on_screen_resume(self) -> None:
+        """Restart the delay when the dialog becomes visible."""
+        self._delay.restart()
+
+    def on_key(self, event: events.Key) -> None:
+        """Scroll, and ignore keys that were meant for the input."""
+        if event.key == "escape" or self.is_typing:
+            return
+        if event.key in SCROLL_KEYS:
+            self._scroll(event.key)
+            event.stop()
+        elif self._delay.is_early(event.time) or event.key not in self.ANSWER_KEYS:
+            self._delay.note_key(event.time)
+            self.draw_hint()
+            event.stop()
+
+    def fit(self) -> None:
+        """Leave what is scrolled the rows that the other parts do not need."""
+        area = self.query_one(VerticalScroll)
+        rows = sum(part.size.height for part in self.query(".card > *") if part.display)
+        room = self.app.size.height - (rows - area.size.height) - FRAME_ROWS
+        area.styles.max_height = max(MIN_SCROLLED_ROWS, room)
+
+    def draw_hint(self) -> None:
+        """Show what the keys do now."""
+        self.query_one(".keys", Static).update(Content(self.hint))
+
+    def _scroll(self, key: str) -> None:
+        area = self.query_one(VerticalScroll)
+        page = max(1, area.size.height - 1)
+        steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
+        target = {"home": 0.0, "end": area.max_scroll_y}.get(key)
+        area.scroll_to(
+            y=area.scroll_y + steps.get(key, 0) if target is None else target, animate=False
+        )
 
 
 class KeysDialog(ModalScreen[None]):

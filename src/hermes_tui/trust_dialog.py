@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from hermes_agent.project.files import read_project
@@ -16,27 +15,24 @@ from hermes_agent.project.summary import TRUST_WARNING, describe_pending
 from hermes_agent.project.trust import TrustStore
 from hermes_core.human_format import plural
 from hermes_core.terminal_text import clean, one_line
-from hermes_tui.dialogs import SCROLL_KEYS, TOO_EARLY, KeyDelay
+from hermes_tui.dialogs import TOO_EARLY, CardDialog
 from hermes_tui.status import short_folder
 from hermes_tui.submission import UNREACHABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from textual import events
     from textual.app import ComposeResult
 
     from hermes_agent.project.trust import ProjectTrust
     from hermes_tui.app import HermesApp
 
-KEY_HELP: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc: ask again later"
-ANSWER_KEYS: Final = frozenset({"y", "n", "enter", "tab", "shift+tab", "left", "right"})
-FRAME_ROWS: Final = 4  # the border and the margin of the list
 
-
-class TrustDialog(ModalScreen[bool]):
+class TrustDialog(CardDialog[bool]):
     """Lists each file and what it would run; Esc leaves the files ignored without a decision."""
 
+    KEY_HELP = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc: ask again later"
+    ANSWER_KEYS = frozenset({"y", "n", "enter", "tab", "shift+tab", "left", "right"})
     BINDINGS: ClassVar = [
         Binding("y", "decide(True)"),
         Binding("n", "decide(False)"),
@@ -48,14 +44,13 @@ class TrustDialog(ModalScreen[bool]):
     def __init__(self, trust: ProjectTrust) -> None:
         super().__init__()
         self._trust = trust
-        self._delay = KeyDelay()
 
     def compose(self) -> ComposeResult:
         """The folder, the files with their commands, the warning and the answers."""
         root = short_folder(one_line(str(self._trust.project.root)))
         lines = describe_pending(self._trust.pending)
         lines += [f"never used: {problem}" for problem in self._trust.project.problems]
-        with Vertical(classes="dialog trust"):
+        with Vertical(classes="dialog card"):
             yield Static("Trust these files of the project?", classes="reason")
             yield Static(Content(f"in {root}"), classes="dim")
             with VerticalScroll(id="files", can_focus=False):
@@ -69,33 +64,6 @@ class TrustDialog(ModalScreen[bool]):
     def on_mount(self) -> None:
         """Focus no, so that Enter alone trusts nothing."""
         self.query_one("#no").focus()
-        self.set_interval(0.1, self._draw)
-        self._fit()
-
-    def on_resize(self) -> None:
-        """Keep the answers visible at any size."""
-        self._fit()
-        self.call_after_refresh(self._fit)
-
-    def on_screen_resume(self) -> None:
-        """Restart the delay when the dialog becomes visible."""
-        self._delay.restart()
-
-    def on_key(self, event: events.Key) -> None:
-        """Scroll, and ignore keys that were meant for the input."""
-        if event.key == "escape":
-            return
-        if event.key in SCROLL_KEYS:
-            area = self.query_one("#files", VerticalScroll)
-            page = max(1, area.size.height - 1)
-            steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
-            place = {"home": 0.0, "end": area.max_scroll_y}.get(event.key)
-            target = area.scroll_y + steps.get(event.key, 0) if place is None else place
-            area.scroll_to(y=target, animate=False)
-            event.stop()
-        elif self._delay.is_early(event.time) or event.key not in ANSWER_KEYS:
-            self._delay.note_key(event.time)
-            event.stop()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Answer by mouse or Enter."""
@@ -110,17 +78,6 @@ class TrustDialog(ModalScreen[bool]):
         """Close the dialog without a decision."""
         if self.is_current:
             self.dismiss(None)
-
-    def _fit(self) -> None:
-        parts = self.query(".trust > *").exclude("#files")
-        rows = sum(part.size.height for part in parts)
-        self.query_one("#files").styles.max_height = max(
-            3, self.app.size.height - rows - FRAME_ROWS
-        )
-
-    def _draw(self) -> None:
-        text = KEY_HELP if self._delay.is_over else TOO_EARLY
-        self.query_one(".keys", Static).update(Content(text))
 
 
 class TrustReview:

@@ -16,7 +16,7 @@ from hermes_state import SessionDB
 from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.dialogs import MIN_VISIBLE_SECONDS, ClarifyDialog, KeysDialog
 from hermes_tui.messages import CollapsedMessages, ToolRow, entries
-from hermes_tui.model_picker import ModelPicker
+from hermes_tui.pickers import ModelPicker
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
 from support.command_line import command

@@ -8,8 +8,8 @@ from textual.widgets import Input, OptionList, Tree
 
 from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.dialogs import KeysDialog
+from hermes_tui.pickers import SessionPicker
 from hermes_tui.rewind import BranchTree
-from hermes_tui.session_picker import SessionPicker
 from support.screens import SIZE, submit_and_wait, wait_for, wait_for_screen
 from tui_gateway.protocol import ApprovalQuestion, RelatedSession
 
@@ -51,7 +51,7 @@ async def test_delete_edits_the_search_and_confirms_before_trashing(
         await pilot.press("down", "delete")  # another session: confirm again
         await pilot.pause(0.2)
         assert db.session_count() == 2
-        monkeypatch.setattr("hermes_tui.session_picker.REPEAT_SECONDS", 0.0)
+        monkeypatch.setattr("hermes_tui.pickers.REPEAT_SECONDS", 0.0)
         await pilot.press("delete")  # too late
         await pilot.pause(0.2)
         assert db.session_count() == 2

@@ -12,9 +12,9 @@ from textual.widgets import OptionList, Tree
 from hermes_core.config.file import ConfigFile
 from hermes_tui.input_history import InputHistory
 from hermes_tui.messages import ReasoningBlock, ToolRow, UserMessage
+from hermes_tui.pickers import SessionPicker
 from hermes_tui.prompt import PasteBuffer, Prompt, image_path
 from hermes_tui.rewind import BranchTree, RewindDialog
-from hermes_tui.session_picker import SessionPicker
 from hermes_tui.status import StatusBar
 from support.screens import (
     SIZE,

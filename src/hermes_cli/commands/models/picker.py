@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 
-from hermes_tui import model_picker
+from hermes_tui import pickers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ class ModelPickerApp(App[str]):
     """Returns the name of the chosen model, or None."""
 
     TITLE = "hermes models"
-    CSS_PATH = Path(model_picker.__file__).with_name("app.tcss")
+    CSS_PATH = Path(pickers.__file__).with_name("app.tcss")
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, load: Callable[[], list[ModelSummary]], driver: type[Driver]) -> None:
@@ -30,4 +30,4 @@ class ModelPickerApp(App[str]):
 
     def on_mount(self) -> None:
         """Open the dialog."""
-        self.push_screen(model_picker.ModelPicker(self._load), lambda name: self.exit(name or None))
+        self.push_screen(pickers.ModelPicker(self._load), lambda name: self.exit(name or None))
