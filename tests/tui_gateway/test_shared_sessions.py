@@ -35,7 +35,7 @@ def _stop_daemon() -> Iterator[None]:
 def two(serve: Any) -> Iterator[tuple[DaemonClient, DaemonClient]]:
     """Two clients of one conversation with messages."""
     first, second = DaemonClient(), DaemonClient()
-    opened = first.open(model=serve(f"[{{say: A1}}, {{say: {SLOW}, pause: 0.3}}, {{say: A3}}]"))
+    opened = first.open(model=serve(f"[{{say: A1}}, {{say: {SLOW}, pause: 0.9}}, {{say: A3}}]"))
     first.call("prompt.submit", text="hi")
     first.wait_for("message.complete")
     second.open("session.activate", session_id=opened["session_id"])
@@ -201,7 +201,7 @@ def test_pending_input_is_sent_to_clients_that_attach(
 
 
 def test_pending_input_survives_a_daemon_crash(serve: Any) -> None:
-    model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
+    model = serve(f"[{{say: {SLOW}, pause: 0.9}}]")
     first = DaemonClient()
     opened = first.open(model=model)
     first.call("prompt.submit", text="count")
@@ -273,7 +273,7 @@ def test_a_message_with_a_picture_that_is_not_one_is_refused(
 
 
 def test_pictures_of_pending_input_survive_a_daemon_crash(serve: Any, picture: str) -> None:
-    model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
+    model = serve(f"[{{say: {SLOW}, pause: 0.9}}]")
     first = DaemonClient()
     opened = first.open(model=model)
     first.call("prompt.submit", text="count")
@@ -292,7 +292,7 @@ def test_pictures_of_pending_input_survive_a_daemon_crash(serve: Any, picture: s
 
 def test_returned_input_waits_for_the_next_client(serve: Any) -> None:
     first = DaemonClient()
-    opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.3, cut: true}}]"))
+    opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.9, cut: true}}]"))
     first.call("prompt.submit", text="count")
     first.text_until("two")
     first.call("session.queue", text="and then?")
