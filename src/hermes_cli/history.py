@@ -18,6 +18,7 @@ from hermes_state.store import SessionDB
 from hermes_state.store_settings import history_exists, history_place
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable
     from typing import TypedDict
 
@@ -156,6 +157,12 @@ def exists() -> bool:
 def no_history_text() -> str:
     """The message for a missing history."""
     return NO_HISTORY.format(path=history_place())
+
+
+def print_none(arguments: argparse.Namespace, out: CommandOutput, empty: object) -> int:
+    """Print that there is no history: *empty* as JSON, or the message."""
+    out.json(empty) if arguments.json else out.text(no_history_text())
+    return 0
 
 
 def state_text(session: SessionRow) -> str:

@@ -75,7 +75,7 @@ COMMANDS = (
     CommandEntry("pairing", "gateway.pairing", "manage who may chat with the agent"),
     CommandEntry("people", "gateway.people", "list people and change their roles"),
     CommandEntry("api-keys", "gateway.api_keys", "manage keys for API clients"),
-    CommandEntry("mcp", "mcp.command", "manage MCP servers, or serve as one"),
+    CommandEntry("mcp", "mcp", "manage MCP servers, or serve as one"),
     CommandEntry("acp", "chat.acp", "serve conversations to editors over ACP"),
     CommandEntry("serve", "chat.serve", "run the background daemon"),
     CommandEntry("demo", "dashboard.demo", "try Hermes with sample data"),

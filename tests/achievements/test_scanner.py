@@ -399,7 +399,7 @@ def test_a_worker_is_started_only_for_enough_messages(
     monkeypatch.setattr(scanner_module, "SMALL_HISTORY_MESSAGES", 1)
     monkeypatch.setattr(scanner_module, "WORKER_MESSAGES", 20)
     monkeypatch.setattr(scanner_module, "count_free_cores", lambda: cores)
-    monkeypatch.setattr(scanner_module, "run_jobs", run_inline)
+    monkeypatch.setattr(scanner_module.workers, "run_jobs", run_inline)
     for _ in range(messages):
         builder.send()
     scanner(builder, processes=None).refresh()

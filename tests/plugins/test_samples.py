@@ -15,7 +15,7 @@ from gateway.config import Platform, PlatformConfig
 from gateway.platforms.base import OutgoingMessage
 from gateway.platforms.registry import PlatformRegistry
 from hermes_cli import plugins as original_names
-from hermes_compat.platforms.connection import OriginalConnection
+from hermes_compat.platforms import OriginalConnection
 from hermes_compat.plugins.unsupported import warn_deprecated
 from hermes_conversation import slash_commands
 from hermes_conversation.transcription import transcriber_of

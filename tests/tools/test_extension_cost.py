@@ -146,7 +146,7 @@ RECIPES: Final = {
     ),
     "metric": Recipe(
         (
-            ("hermes_achievements/metrics/shell.py", "def commits", METRIC),
+            ("hermes_achievements/metrics/tool_use.py", "def tool_calls", METRIC),
             ("hermes_achievements/catalogue/craft.toml", "[[achievement]]", ACHIEVEMENT),
         ),
         ("-c", PRINT_METRIC),

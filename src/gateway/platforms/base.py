@@ -432,7 +432,7 @@ class ApiKey(NamedTuple):
 def __getattr__(name: str) -> Any:
     """The base class that adapters of hermes-agent extend; it uses names of this module."""
     if name == "BasePlatformAdapter":
-        from hermes_compat.platforms.connection import (  # noqa: PLC0415 - it imports this one
+        from hermes_compat.platforms import (  # noqa: PLC0415 - it imports this one
             BasePlatformAdapter,
         )
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_achievements.scan.history import History, ScannedSession
 
     AnyStep = TypeVar("AnyStep", TierStep, TimelineStep)
+    EarnedStep = TypeVar("EarnedStep", bound=TierStep)
 
 
 log = logging.getLogger(__name__)
@@ -232,8 +233,8 @@ def earned_in(
 
 
 def steps_in(
-    steps: Sequence[AnyStep], source: str | None, open_history: Callable[[], History]
-) -> list[AnyStep]:
+    steps: Sequence[EarnedStep], source: str | None, open_history: Callable[[], History]
+) -> list[EarnedStep]:
     """The steps that were earned in conversations of *source*; all of them for None."""
     if source is None:
         return list(steps)

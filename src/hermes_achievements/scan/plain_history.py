@@ -140,7 +140,7 @@ class PlainHistory:
         rows = store.list_sessions_rich(
             limit=limit, include_children=True, project_compression_tips=False
         )
-        self._sessions = {str(row["id"]): row for row in rows}
+        self._sessions = {text_in(row, "id"): row for row in rows}
 
     def position(self) -> HistoryPosition:
         return HistoryPosition()

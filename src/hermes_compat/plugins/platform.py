@@ -28,7 +28,7 @@ class OriginalPlatform:
 
     def connect(self, context: Any) -> Any:
         """The adapter of the platform, for the gateway."""
-        from hermes_compat.platforms.connection import connect_original  # noqa: PLC0415 - rare
+        from hermes_compat.platforms import connect_original  # noqa: PLC0415 - rare
 
         return connect_original(self, context)
 

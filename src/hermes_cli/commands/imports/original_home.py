@@ -28,8 +28,8 @@ from hermes_compat.original_home.records import (
     plan_achievements,
     plan_others,
     plan_profiles,
+    plan_routes,
 )
-from hermes_compat.original_home.routes import plan_routes
 from hermes_compat.original_home.settings import HOOK_KIND, plan_access, plan_settings
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format

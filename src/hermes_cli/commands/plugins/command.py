@@ -83,7 +83,8 @@ def _configure_installation(actions: Any) -> None:
         add_json_option(parser)
     doctor_parser = add_command(
         actions, "doctor", "check plugins: loading, changed files, requirements",
-        "hermes plugins doctor", "hermes plugins doctor dice --json", run=_of("doctor", "doctor"),
+        "hermes plugins doctor", "hermes plugins doctor dice --json",
+        run=_of("installation", "doctor"),
     )  # fmt: skip
     doctor_parser.add_argument("name", metavar="NAME", nargs="?", help="plugin (default: all)")
     add_json_option(doctor_parser)

@@ -108,11 +108,7 @@ def _tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print conversations, most recently active first."""
     if not history.exists():
-        if arguments.json:
-            out.json([])
-        else:
-            out.text(history.no_history_text())
-        return 0
+        return history.print_none(arguments, out, [])
     with history.open_for_reading() as db:
         rows = db.lists.sessions(
             **session_filter(arguments),
@@ -137,11 +133,7 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print totals of the history."""
     if not history.exists():
-        if arguments.json:
-            out.json(NO_STATS)
-        else:
-            out.text(history.no_history_text())
-        return 0
+        return history.print_none(arguments, out, NO_STATS)
     with history.open_for_reading() as db:
         stats = db.statistics.stats()
         conversations = db.lists.session_count(include_archived=True, exclude_children=True)

@@ -61,8 +61,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what was found."""
     if not history.exists():
-        out.json([]) if arguments.json else out.text(history.no_history_text())
-        return 0
+        return history.print_none(arguments, out, [])
     with history.open_for_reading() as db:
         hits = db.search.find(
             " ".join(arguments.query),

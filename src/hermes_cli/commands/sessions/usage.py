@@ -75,11 +75,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     from hermes_cli import history  # noqa: PLC0415 - `--help` does without
 
     if not history.exists():
-        if arguments.json:
-            out.json({"by": arguments.by, "lines": [], "totals": None})
-        else:
-            out.text(history.no_history_text())
-        return 0
+        return history.print_none(arguments, out, {"by": arguments.by, "lines": [], "totals": None})
     from hermes_dashboard.analytics.analysis import Analysis  # noqa: PLC0415 - as above
     from hermes_dashboard.analytics.budget import month_budget  # noqa: PLC0415 - as above
     from hermes_dashboard.analytics.charts import Sums  # noqa: PLC0415 - as above

@@ -1,1 +1,0 @@
-"""Adapters of hermes-agent: their base class, and their connection to the gateway."""
