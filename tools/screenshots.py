@@ -23,9 +23,9 @@ from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.completer import CompletionMenu
 from hermes_tui.conversation import ConversationClient, OpenRequest
 from hermes_tui.messages import AgentMessage
+from hermes_tui.pickers import SessionPicker
 from hermes_tui.prompt import Prompt
 from hermes_tui.rewind import RewindDialog
-from hermes_tui.session_picker import SessionPicker
 from hermes_tui.status import StatusBar
 from tui_gateway import client
 from tui_gateway.hub import Hub

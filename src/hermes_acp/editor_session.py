@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,20 +21,27 @@ from acp.schema import (
     AvailableCommandInput,
     ConfigOptionUpdate,
     Cost,
+    HttpMcpServer,
+    McpServerStdio,
     PromptResponse,
+    SessionConfigOptionSelect,
+    SessionConfigSelectOption,
     SessionInfoUpdate,
+    SessionMode,
+    SessionModeState,
     UnstructuredCommandInput,
     Usage,
     UsageUpdate,
 )
 
 from acp import RequestError
-from hermes_acp import session_options
-from hermes_acp.prompt_content import attached_files
+from hermes_acp.prompt_content import attached_files, invalid
 from hermes_acp.questions import EditorQuestions
 from hermes_acp.tool_calls import ShownCalls
+from hermes_agent.permissions.approvals import MODES
 from hermes_agent.tools.todo import ACTIVE, DONE, PENDING, TODO_TOOL, parse_call
 from hermes_conversation.agent_factory import summarize_call
+from hermes_conversation.slash_commands import MODE_HELP
 from hermes_core.isolate import attempt_async
 from hermes_core.json_values import objects_in
 from tui_gateway.frames import NO_SESSION, NO_STORED_SESSION, NOTHING_TO_DO, RpcError
@@ -70,7 +78,6 @@ if TYPE_CHECKING:
         AvailableCommandsUpdate,
         ClientCapabilities,
         PlanEntryStatus,
-        SessionConfigOptionSelect,
         StopReason,
     )
 
@@ -81,6 +88,11 @@ if TYPE_CHECKING:
     from tui_gateway.protocol import ClientEvent, DisplayedMessage, ModelSummary
 
     EditorUpdate = SessionUpdate | UsageUpdate | ConfigOptionUpdate
+    from collections.abc import Sequence
+
+    from acp.schema import AcpMcpServer, SseMcpServer
+
+    EditorMcpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 
 INTERNAL_ERROR: Final = -32603
@@ -476,7 +488,7 @@ class EditorSession:
 
     def options(self) -> list[SessionConfigOptionSelect]:
         """The options of the conversation."""
-        return session_options.config_options(self.mode(), self._model(), self.models)
+        return config_options(self.mode(), self._model(), self.models)
 
     def _model(self) -> str:
         """The current model by the name that was chosen: it may contain the URL of a server."""
@@ -595,3 +607,65 @@ class EditorSession:
             session_update="config_option_update", config_options=list(self.options())
         )
         await self.show(update)
+
+
+MODE_OPTION: Final = "mode"
+MODEL_OPTION: Final = "model"
+
+
+def mode_state(mode: str) -> SessionModeState:
+    """The modes, and the current one."""
+    modes = [
+        SessionMode(id=name, name=name.capitalize(), description=MODE_HELP[name]) for name in MODES
+    ]
+    return SessionModeState(current_mode_id=mode, available_modes=modes)
+
+
+def config_options(
+    mode: str, model: str, models: Sequence[ModelSummary]
+) -> list[SessionConfigOptionSelect]:
+    """The mode and the model as options."""
+    mode_values = [
+        SessionConfigSelectOption(value=name, name=name.capitalize(), description=MODE_HELP[name])
+        for name in MODES
+    ]
+    known = [
+        SessionConfigSelectOption(value=item.name, name=shown_name(item), description=item.provider)
+        for item in models
+    ]
+    if model not in {item.name for item in models}:
+        known.insert(0, SessionConfigSelectOption(value=model, name=model))
+    return [
+        SessionConfigOptionSelect(
+            id=MODE_OPTION, name="Permissions", category="mode", type="select",
+            current_value=mode, options=mode_values,
+        ),
+        SessionConfigOptionSelect(
+            id=MODEL_OPTION, name="Model", category="model", type="select",
+            current_value=model, options=known,
+        ),
+    ]  # fmt: skip
+
+
+def shown_name(model: ModelSummary) -> str:
+    """The name of a model without the URL of its server."""
+    return model.name.rpartition("#")[2]
+
+
+def servers_json(servers: Sequence[EditorMcpServer] | None) -> str:
+    """The servers as the daemon reads them; empty for none."""
+    return json.dumps([_server(server) for server in servers]) if servers else ""
+
+
+def _server(server: EditorMcpServer) -> JsonObject:
+    if isinstance(server, McpServerStdio):
+        return {
+            "name": server.name,
+            "command": server.command,
+            "args": list(server.args),
+            "env": {variable.name: variable.value for variable in server.env},
+        }
+    if isinstance(server, HttpMcpServer):
+        headers: JsonObject = {header.name: header.value for header in server.headers}
+        return {"name": server.name, "url": server.url, "headers": headers}
+    raise invalid(f"The MCP server {server.name} has an unsupported transport; use stdio or HTTP.")

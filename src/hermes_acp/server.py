@@ -33,9 +33,17 @@ from acp.schema import (
 
 from acp import PROTOCOL_VERSION, RequestError, run_agent
 from hermes_acp.daemon_link import DaemonLink
-from hermes_acp.editor_session import INTERNAL_ERROR, Editor, EditorSession, SessionRequest
+from hermes_acp.editor_session import (
+    INTERNAL_ERROR,
+    MODE_OPTION,
+    MODEL_OPTION,
+    Editor,
+    EditorSession,
+    SessionRequest,
+    mode_state,
+    servers_json,
+)
 from hermes_acp.prompt_content import INVALID_PARAMS, invalid, parse_prompt
-from hermes_acp.session_options import MODE_OPTION, MODEL_OPTION, mode_state, servers_json
 from hermes_core import __version__
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
@@ -51,8 +59,8 @@ if TYPE_CHECKING:
     from acp.interfaces import Client
     from acp.schema import ClientCapabilities, PromptResponse
 
+    from hermes_acp.editor_session import EditorMcpServer
     from hermes_acp.prompt_content import PromptBlock
-    from hermes_acp.session_options import EditorMcpServer
     from tui_gateway.protocol import OpenedState
 
     T = TypeVar("T")

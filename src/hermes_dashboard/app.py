@@ -32,8 +32,6 @@ from hermes_dashboard.resources import (
     logs,
     mcp_servers,
     memory,
-    model_catalog,
-    model_setup,
     models,
     overview,
     pending_changes,
@@ -44,7 +42,6 @@ from hermes_dashboard.resources import (
     search,
     sessions,
     settings,
-    transcriptions,
     transcripts,
     uploads,
     webhook_routes,
@@ -66,8 +63,8 @@ if TYPE_CHECKING:
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway_setup, gateway,
     hooks, settings,
-    pending_changes, plugins, health, uploads, models, model_setup, workspaces, schedules,
-    imports, memory, logs, backups, permissions, transcriptions, mcp_servers, model_catalog,
+    pending_changes, plugins, health, uploads, models, workspaces, schedules,
+    imports, memory, logs, backups, permissions, mcp_servers,
     webhook_routes,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024

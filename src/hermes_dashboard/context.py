@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_dashboard.analytics.analysis import Analysis, ToolErrorCounts
-from hermes_dashboard.health_checks import HealthChecks
-from hermes_dashboard.workspaces import Workspaces
+from hermes_dashboard.resources.health import HealthChecks
+from hermes_dashboard.resources.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -54,19 +54,20 @@ def forget(name: str) -> None:
     """Remove a plugin from the settings, before it is deleted."""
     config = ConfigFile.of_home()
     for setting in ("plugins.enabled", "plugins.disabled"):
-        names = config.settings().get_list(setting)
-        rest = [item for item in names if item != name]
-        if len(rest) != len(names):
-            config.set(setting, ", ".join(rest)) if rest else config.unset(setting)
+        _drop(config, setting, name)
     hermes_plugin_host.active.cache_clear()
 
 
 def _move(name: str, *, into: str, out_of: str) -> None:
     config = ConfigFile.of_home()
-    settings = config.settings()
-    present = settings.get_list(into)
+    present = config.settings().get_list(into)
     if name not in present:
         config.set(into, ", ".join([*present, name]))
-    rest = [item for item in settings.get_list(out_of) if item != name]
-    if len(rest) != len(settings.get_list(out_of)):
-        config.set(out_of, ", ".join(rest)) if rest else config.unset(out_of)
+    _drop(config, out_of, name)
+
+
+def _drop(config: ConfigFile, setting: str, name: str) -> None:
+    names = config.settings().get_list(setting)
+    rest = [item for item in names if item != name]
+    if len(rest) != len(names):
+        config.set(setting, ", ".join(rest)) if rest else config.unset(setting)

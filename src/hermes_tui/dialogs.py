@@ -11,9 +11,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
-from hermes_core.terminal_text import clean
+from hermes_core.terminal_text import clean, fit, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual import events
     from textual.app import ComposeResult
 
@@ -48,6 +50,7 @@ TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the inp
 TOO_EARLY: Final = "… wait a moment before answering"
 FRAME_ROWS: Final = 4  # the border and the margin of what a card scrolls
 MIN_SCROLLED_ROWS: Final = 3
+MAX_LABEL_COLUMNS: Final = 200  # a list cuts lines at its own width
 T = TypeVar("T")
 
 
@@ -166,6 +169,36 @@ class SecretDialog(QuestionDialog):
     def action_skip(self) -> None:
         """Cancel."""
         self.answer("")
+
+
+class ListDialog(ModalScreen[T]):
+    """A list to choose a row from; Esc chooses nothing."""
+
+    HEADING: ClassVar = ""
+    KEYS: ClassVar = ""
+    BINDINGS: ClassVar = [Binding("escape", "cancel")]
+
+    def __init__(self, rows: Sequence[str], selected: int = 0) -> None:
+        super().__init__()
+        self._rows = [Content(fit(one_line(clean(row)), MAX_LABEL_COLUMNS)) for row in rows]
+        self._selected = selected
+
+    def compose(self) -> ComposeResult:
+        """The list and the keys."""
+        with Vertical(classes="dialog wide"):
+            yield Static(self.HEADING, classes="heading")
+            yield OptionList(*self._rows, compact=True)
+            yield Static(Content(self.KEYS), classes="keys")
+
+    def on_mount(self) -> None:
+        """Select a row."""
+        options = self.query_one(OptionList)
+        options.highlighted = self._selected if self._rows else None
+        options.focus()
+
+    def action_cancel(self) -> None:
+        """Choose nothing."""
+        self.dismiss(None)
 
 
 class CardDialog(ModalScreen[T]):

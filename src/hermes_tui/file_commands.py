@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widgets import OptionList, SelectionList, Static
-from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
 
 from hermes_core import human_format
 from hermes_core.json_values import objects_in, text_in
 from hermes_core.terminal_text import clean, fit, one_line
+from hermes_tui.dialogs import MAX_LABEL_COLUMNS, ListDialog
 from tui_gateway.protocol import CheckpointSummary, PlannedFile, parse
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Call = Callable[..., Awaitable[JsonObject | None]]
 
-MAX_LABEL_COLUMNS: Final = 200  # the list cuts lines at its own width
 MAX_DIFF_LINES: Final = 5_000  # more take long to lay out
 STYLES: Final = {"+": "$success", "-": "$error", "@": "$accent"}
 UNDO_KEYS: Final = (
@@ -186,46 +185,26 @@ def _label(file: PlannedFile) -> str:
     return clean(f"{file.path} ({file.change} by the agent{problem})")
 
 
-class CheckpointsDialog(ModalScreen[int]):
-    """The checkpoints of the conversation; returns the number of one to restore, or 0."""
+class CheckpointsDialog(ListDialog[int | None]):
+    """The checkpoints of the conversation, newest first; returns the number of one to restore."""
 
-    BINDINGS: ClassVar = [Binding("escape", "cancel")]
+    HEADING = "Restore the files of which turn?"
+    KEYS = "Enter show and restore · Esc cancel"
 
     def __init__(self, checkpoints: list[CheckpointSummary]) -> None:
-        super().__init__()
-        self._checkpoints = checkpoints
-
-    def compose(self) -> ComposeResult:
-        """The list, newest first."""
         now = time.time()
-        with Vertical(classes="dialog wide"):
-            yield Static("Restore the files of which turn?", classes="heading")
-            yield OptionList(
-                *(
-                    Option(Content(fit(_line(each, now), MAX_LABEL_COLUMNS)))
-                    for each in self._checkpoints
-                ),
-                compact=True,
-            )
-            yield Static(Content("Enter show and restore · Esc cancel"), classes="keys")
-
-    def on_mount(self) -> None:
-        """Focus the list."""
-        self.query_one(OptionList).focus()
+        super().__init__([_line(each, now) for each in checkpoints])
+        self._checkpoints = checkpoints
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Show this checkpoint."""
         self.dismiss(self._checkpoints[event.option_index].number)
 
-    def action_cancel(self) -> None:
-        """Close the dialog."""
-        self.dismiss(0)
-
 
 def _line(checkpoint: CheckpointSummary, now: float) -> str:
     files = human_format.plural(checkpoint.files, "file")
     parts = (str(checkpoint.number), human_format.ago(checkpoint.started_at, now), files)
-    return one_line(clean("  ".join((*parts, checkpoint.about))))
+    return "  ".join((*parts, checkpoint.about))
 
 
 class TuiFileCommands:

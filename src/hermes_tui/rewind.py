@@ -9,10 +9,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static, Tree
-from textual.widgets.option_list import Option
 
 from hermes_core import human_format
 from hermes_core.terminal_text import clean, fit, one_line
+from hermes_tui.dialogs import ListDialog
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from tui_gateway.protocol import PromptSummary, RelatedSession
 
-MAX_LABEL_COLUMNS: Final = 200  # the list cuts lines at its own width
 NAME_COLUMNS: Final = 37
-KEYS: Final = "Enter rewind · b branch · r redo · Esc cancel"
 
 
 class RewindAction(NamedTuple):
@@ -32,37 +30,16 @@ class RewindAction(NamedTuple):
     message_id: int = 0
 
 
-class RewindDialog(ModalScreen[RewindAction | None]):
-    """A list of the user's messages to rewind to."""
+class RewindDialog(ListDialog[RewindAction | None]):
+    """A list of the user's messages to rewind to, the latest at the bottom."""
 
-    BINDINGS: ClassVar = [
-        Binding("escape", "stay"),
-        Binding("b", "branch"),
-        Binding("r", "redo"),
-    ]
+    HEADING = "Rewind to before which message?"
+    KEYS = "Enter rewind · b branch · r redo · Esc cancel"
+    BINDINGS: ClassVar = [Binding("b", "branch"), Binding("r", "redo")]
 
     def __init__(self, prompts: list[PromptSummary]) -> None:
-        super().__init__()
+        super().__init__([prompt.text for prompt in prompts], len(prompts) - 1)
         self._prompts = prompts
-
-    def compose(self) -> ComposeResult:
-        """The prompts, the latest at the bottom."""
-        with Vertical(classes="dialog wide"):
-            yield Static("Rewind to before which message?", classes="heading")
-            yield OptionList(
-                *(
-                    Option(Content(fit(one_line(clean(prompt.text)), MAX_LABEL_COLUMNS)))
-                    for prompt in self._prompts
-                ),
-                compact=True,
-            )
-            yield Static(Content(KEYS), classes="keys")
-
-    def on_mount(self) -> None:
-        """Select the latest."""
-        options = self.query_one(OptionList)
-        options.highlighted = len(self._prompts) - 1 if self._prompts else None
-        options.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Rewind to before this message."""
@@ -77,10 +54,6 @@ class RewindDialog(ModalScreen[RewindAction | None]):
     def action_redo(self) -> None:
         """Redo the last rewind."""
         self.dismiss(RewindAction("redo"))
-
-    def action_stay(self) -> None:
-        """Cancel."""
-        self.dismiss(None)
 
 
 class BranchTree(ModalScreen[str]):

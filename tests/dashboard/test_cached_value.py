@@ -7,8 +7,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard import health_checks
 from hermes_dashboard.caches import CachedValue
+from hermes_dashboard.resources import health
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_health_looks_for_a_model_once(
         del settings
         next(looks)
 
-    monkeypatch.setattr(health_checks, "usable_model", look)
+    monkeypatch.setattr(health, "usable_model", look)
     for _ in range(5):
         checks = {each["name"]: each for each in client.get("/api/health").json()["checks"]}
         assert "No model is configured" in checks["model"]["detail"]

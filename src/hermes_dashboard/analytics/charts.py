@@ -18,6 +18,8 @@ from pydantic import BaseModel, Field
 from hermes_achievements.evaluation.standings import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.scan.history import SessionKind
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.yaml_reader import is_set
 from hermes_dashboard.models.text import Dollars, ProgressView, Rounded, Text
 from hermes_state.sessions.index import LISTED, PURGED
 from hermes_state.sessions.lineage import DELEGATE
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from hermes_achievements.calendar import Calendar
     from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_state.sessions.totals import ModelNumbers
+
 
 DASH: Final = "\N{EN DASH}"
 MAX_DATE: Final = date(9998, 12, 31)  # datetime cannot represent the midnight after year 9999
@@ -625,3 +628,26 @@ def sent_by_day(data: AnalyticsData) -> dict[str, dict[str, int]]:
         for day in activity.days:
             sent[day.day] += day.sent
     return {day: {MESSAGES_SENT: number} for day, number in sent.items()}
+
+
+SETTING = "display.dollars_per_month"
+
+
+def month_budget(data: AnalyticsData) -> BudgetView | None:
+    """The budget of the current month; None without a budget, or before all costs are counted."""
+    limit = budget_limit()
+    if not limit or not data.is_complete:
+        return None
+    first = date.fromisoformat(data.today).replace(day=1)
+    sums = Sums(data, Span(first.isoformat(), data.today))
+    spent = round(sums.totals.cost_usd, 6)
+    return BudgetView(
+        month=data.today[:7], limit_usd=limit, spent_usd=spent, is_exceeded=spent > limit
+    )
+
+
+def budget_limit() -> float:
+    """The budget in the settings; 0 without one."""
+    if not is_set(SETTING):
+        return 0.0
+    return ConfigFile.of_home().settings().get_float(SETTING)

@@ -10,7 +10,6 @@ from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import UsageError
-from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import (
     Analytics,
     Span,
@@ -18,6 +17,7 @@ from hermes_dashboard.analytics.charts import (
     analytics,
     choices_of,
     first_day,
+    month_budget,
     progress_of,
 )
 from hermes_dashboard.models.text import Text, encodable_text, problems

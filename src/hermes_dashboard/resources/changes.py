@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fastapi import HTTPException, Response
+from fastapi import HTTPException
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import HermesError, SessionNotFoundError, UsageError
@@ -103,9 +103,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         db.trash.restore(session_id)
         return session_item(db, session_id)
 
-    @routes.delete(
-        "/trash/{session_id}", status_code=204, response_class=Response, responses=CHANGE_PROBLEMS
-    )
+    @routes.remove("/trash/{session_id}", 400, 404, 409, 503)
     def purge_session(session_id: Identifier) -> None:
         """Delete a conversation permanently; it must be in the trash."""
         if not db.pages.family_in_trash(session_id):

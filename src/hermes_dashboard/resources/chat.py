@@ -18,8 +18,8 @@ from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, UsageError
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
+from hermes_dashboard.resources.workspaces import ACCEPT_HOME
 from hermes_dashboard.routes import ResourceRouter
-from hermes_dashboard.workspaces import ACCEPT_HOME
 from tui_gateway import daemon, frames
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ MAX_BYTES: Final = (
 CONNECT_ATTEMPTS: Final = 5
 PAUSE_SECONDS: Final = 0.1
 MAX_REASON_BYTES: Final = 120  # limit of a close frame
-NORMAL_CLOSE_CODE: Final = 1000
+
 TEXT_ONLY: Final = 1003
 SERVICE_RESTART: Final = 1012
 TRY_AGAIN: Final = 1013

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 from fastapi import HTTPException, Response
 from pydantic import BaseModel, BeforeValidator, Field
@@ -30,12 +30,12 @@ from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.models.text import (
     MAX_ROW_ID,
     OptionalTimestamp,
-    Responses,
     Text,
     View,
     problems,
     timestamp_of,
 )
+from hermes_dashboard.resources.logs import last_lines
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ MAX_ERRORS: Final = 50
 MAX_UNSENT: Final = 50
 MAX_CONTENT_CHARACTERS: Final = 4000
 SHOWN_LOG_LEVELS: Final = frozenset({"warning", "error", "critical"})
-TAIL_BYTES: Final = 1_000_000
 KEEP_SECONDS: Final = 10.0
 IS_CHANGING: Final = "The gateway is being started or stopped. Try again when that is done."
 GatewayAction = Literal["start", "stop", "restart"]
@@ -179,14 +178,6 @@ class NodeView(BaseModel):
     seconds_since_seen: float
 
 
-class NoContent(TypedDict):
-    """The options of a route without a response body."""
-
-    status_code: int
-    response_class: type[Response]
-    responses: Responses
-
-
 class GatewayStatus(NamedTuple):
     """The state of the gateway's process and of each platform."""
 
@@ -285,22 +276,14 @@ def missing_text(entry: PlatformSpec) -> str:
 def _logged_errors() -> Iterator[LoggedError]:
     """The warnings and errors at the end of the gateway log."""
     path = paths.logs_path() / log_file.GATEWAY_LOG_NAME
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        if path.stat().st_size > TAIL_BYTES:
-            file.seek(-TAIL_BYTES, 2)
-            file.readline()  # a partial line
-        for line in file:
-            try:
-                entry = log_file.parse_line(line)
-                at = datetime.fromisoformat(entry.at).timestamp()
-            except ValueError:
-                continue  # foreign or truncated line
-            if entry.level in SHOWN_LOG_LEVELS:
-                yield LoggedError(
-                    at=at, level=entry.level, logger=entry.logger, message=entry.message
-                )
+    for line in last_lines(path) if path.exists() else ():
+        try:
+            entry = log_file.parse_line(line)
+            at = datetime.fromisoformat(entry.at).timestamp()
+        except ValueError:
+            continue  # foreign or truncated line
+        if entry.level in SHOWN_LOG_LEVELS:
+            yield LoggedError(at=at, level=entry.level, logger=entry.logger, message=entry.message)
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -367,28 +350,32 @@ def _add_retries(routes: ResourceRouter, db: SessionDB) -> None:
         if not is_done:
             raise HTTPException(404, text)
 
-    no_content: NoContent = {
-        "status_code": 204,
-        "response_class": Response,
-        "responses": problems(404, 503),
-    }
-
-    @routes.post("/messages/{number}/retry", **no_content)
+    @routes.post(
+        "/messages/{number}/retry",
+        status_code=204,
+        response_class=Response,
+        responses=problems(404, 503),
+    )
     def retry_message(number: RowNumber) -> None:
         """Let a message that could not be handled be handled again."""
         report(db.inbox.retry_failed(number), f"No message {number} that can be retried.")
 
-    @routes.delete("/messages/{number}", **no_content)
+    @routes.remove("/messages/{number}", 404, 503)
     def skip_message(number: RowNumber) -> None:
         """Delete a message or update that could not be handled."""
         report(db.inbox.delete_failed(number), f"No message {number} in the quarantine.")
 
-    @routes.post("/replies/{number}/retry", **no_content)
+    @routes.post(
+        "/replies/{number}/retry",
+        status_code=204,
+        response_class=Response,
+        responses=problems(404, 503),
+    )
     def retry_reply(number: RowNumber) -> None:
         """Send a reply again that failed or may have arrived."""
         report(db.outbox.retry_unsent(number), f"No undelivered reply {number}.")
 
-    @routes.delete("/replies/{number}", **no_content)
+    @routes.remove("/replies/{number}", 404, 503)
     def skip_reply(number: RowNumber) -> None:
         """Give up a reply that failed or may have arrived."""
         report(db.outbox.delete_unsent(number), f"No undelivered reply {number}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import HTTPException, Response
+from fastapi import HTTPException
 from pydantic import BaseModel, Field, StringConstraints
 
 from gateway import people
@@ -20,12 +20,12 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, UsageError
 from hermes_core.roles import Person, Role
 from hermes_dashboard.models.text import Identifier, Text, problems
-from hermes_dashboard.pending_changes import PendingChanges, RequestedRole
+from hermes_dashboard.pending_changes import RequestedRole
 from hermes_dashboard.resources.gateway import missing_text
 from hermes_dashboard.resources.pending_changes import (
     NEEDS_CONFIRMATION,
     PendingChangeItem,
-    pending_response,
+    request_change,
 )
 from hermes_dashboard.resources.settings import (
     NewValue,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from hermes_core.config.platform_spec import PlatformSpec
     from hermes_core.config.schema import Setting
     from hermes_dashboard.context import DashboardContext
-    from hermes_dashboard.errors import PlainJson
-    from hermes_dashboard.pending_changes import ChangeKind
 
 RoleName = Literal["owner", "member", "guest"]
 
@@ -119,7 +117,6 @@ def router(context: DashboardContext) -> ResourceRouter:
 
 
 def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
-    changes = PendingChanges(context.home)
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 
     @routes.get("/platforms", responses=problems(503))
@@ -138,8 +135,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
         option, options = _find_option(name), PlatformOptions()
         text = text_of(option, body.value)
         if options.grants(option, text):
-            change = changes.add("platform", name, text)
-            return pending_response(change, options.config)
+            return request_change(context.home, "platform", name, text)
         options.set(option, text)
         return _option_item(PlatformOptions(), option)
 
@@ -148,8 +144,7 @@ def _add_platforms(routes: ResourceRouter, context: DashboardContext) -> None:
         """Reset an option of a platform, after a confirmation if that grants something."""
         option, options = _find_option(name), PlatformOptions()
         if options.grants(option, None):
-            change = changes.add("platform", name, None)
-            return pending_response(change, options.config)
+            return request_change(context.home, "platform", name, None)
         options.unset(option)
         return _option_item(PlatformOptions(), option)
 
@@ -189,13 +184,6 @@ def _option_item(options: PlatformOptions, option: Setting) -> SettingItem:
     return setting_fields(option, lambda: options.entry(option))
 
 
-def _request(
-    context: DashboardContext, kind: ChangeKind, person: str, role: RequestedRole
-) -> PlainJson:
-    change = PendingChanges(context.home).add(kind, person, role.to_text())
-    return pending_response(change, ConfigFile.of_home())
-
-
 def _person_view(known: KnownPerson) -> PersonView:
     return PersonView(**known._asdict(), **known.person._asdict())
 
@@ -222,7 +210,8 @@ def _add_pairing(routes: ResourceRouter, context: DashboardContext) -> None:
         found = context.db.pairings.find(platform, pairing.code)
         if found is not None:
             role = RequestedRole("", pairing.role, pairing.code.strip().upper())
-            return _request(context, "pairing", f"{platform}:{found.user_id}", role)
+            person = f"{platform}:{found.user_id}"
+            return request_change(context.home, "pairing", person, role.to_text())
         if context.db.pairings.is_locked(platform):
             raise HTTPException(429, f"Too many wrong codes for {platform}. Try again in an hour.")
         raise HTTPException(
@@ -248,16 +237,12 @@ def _add_roles(routes: ResourceRouter, context: DashboardContext) -> None:
             raise HTTPException(404, f"Unknown person: {person}")
         people.require_possible_role(db, config, person, role)
         if ROLE_ORDER.index(role) < ROLE_ORDER.index(known.role):
-            return _request(context, "role", str(person), RequestedRole(known.role, role))
+            change = RequestedRole(known.role, role).to_text()
+            return request_change(context.home, "role", str(person), change)
         db.people.set_role(platform, user_id, role)
         return _person_view(known._replace(role=role))
 
-    @routes.delete(
-        "/users/{platform}/{user_id:path}",
-        status_code=204,
-        response_class=Response,
-        responses=problems(404, 503),
-    )
+    @routes.remove("/users/{platform}/{user_id:path}", 404, 503)
     def revoke(platform: Identifier, user_id: Identifier) -> None:
         """Revoke a user's access and role."""
         had_role = context.db.people.forget_role(platform.lower(), user_id)

@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from fastapi import HTTPException, Response
+from fastapi import HTTPException
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_agent.mcp.connection import SDK
@@ -24,8 +24,8 @@ from hermes_conversation.mcp.server_list import (
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import FieldError, UsageError
 from hermes_dashboard.models.text import Identifier, Text, problems
-from hermes_dashboard.pending_changes import PendingChanges, RequestedServer
-from hermes_dashboard.resources.pending_changes import PendingChangeItem, pending_response
+from hermes_dashboard.pending_changes import RequestedServer
+from hermes_dashboard.resources.pending_changes import PendingChangeItem, request_change
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -114,11 +114,9 @@ def router(context: DashboardContext) -> ResourceRouter:
         """Request a server; it is written into config.yaml after a confirmation."""
         fields = _fields(server)
         check_server(server.name, fields)
-        config = ConfigFile.of_home()
-        require_new(config, server.name)
+        require_new(ConfigFile.of_home(), server.name)
         text = RequestedServer(fields).to_text()
-        change = PendingChanges(context.home).add("mcp_server", server.name, text)
-        return pending_response(change, config)
+        return request_change(context.home, "mcp_server", server.name, text)
 
     @routes.post("/{name}/test", responses=problems(400, 404))
     def test_server(name: Identifier) -> McpTestView:
@@ -130,9 +128,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         ]
         return McpTestView(is_ok=not result.problem, problem=result.problem, tools=tools)
 
-    @routes.delete(
-        "/{name}", status_code=204, response_class=Response, responses=problems(400, 404)
-    )
+    @routes.remove("/{name}", 400, 404)
     def remove(name: Identifier) -> None:
         """Remove a server from config.yaml."""
         server = find(name)

@@ -9,11 +9,17 @@ from pydantic import BaseModel, Field
 
 from hermes_achievements.evaluation.standings import list_active_days, streak_days
 from hermes_core import __version__
-from hermes_dashboard.analytics.budget import month_budget
-from hermes_dashboard.analytics.charts import BudgetView, Span, Sums, progress_of, sent_by_day
-from hermes_dashboard.health_checks import OK
+from hermes_dashboard.analytics.charts import (
+    BudgetView,
+    Span,
+    Sums,
+    month_budget,
+    progress_of,
+    sent_by_day,
+)
 from hermes_dashboard.models.text import Dollars, ProgressView, Rounded, Text, View, problems
 from hermes_dashboard.resources.gateway import queue_of
+from hermes_dashboard.resources.health import OK
 from hermes_dashboard.resources.sessions import SessionItem, item_of
 from hermes_dashboard.routes import ResourceRouter
 

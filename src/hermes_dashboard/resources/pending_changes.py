@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from fastapi import HTTPException, Response
+from fastapi import HTTPException
 from pydantic import BaseModel, Field
 
 from hermes_core.command_name import terminal_command
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.errors import PlainJson
-from hermes_dashboard.models.text import Identifier, Responses, Text, problems
+from hermes_dashboard.models.text import Identifier, Responses, Text
 from hermes_dashboard.pending_changes import PendingChanges, facts_of
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_dashboard.context import DashboardContext
-    from hermes_dashboard.pending_changes import PendingChange
+    from hermes_dashboard.pending_changes import ChangeKind, PendingChange
 
 
 class PendingChangeItem(BaseModel):
@@ -69,7 +71,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             command=confirm_command(*codes) if codes else "",
         )
 
-    @routes.delete("/{code}", status_code=204, response_class=Response, responses=problems(404))
+    @routes.remove("/{code}", 404)
     def cancel(code: Identifier) -> None:
         """Cancel a change, or remove a confirmed one from the list."""
         if not changes.remove(code):
@@ -84,9 +86,10 @@ def change_item(change: PendingChange, config: ConfigFile) -> PendingChangeItem:
     return PendingChangeItem(**facts_of(change, config), command=command, state=change.state)
 
 
-def pending_response(change: PendingChange, config: ConfigFile) -> PlainJson:
-    """The response to a change that needs a confirmation."""
-    return PlainJson(change_item(change, config).model_dump(), 202)
+def request_change(home: Path, kind: ChangeKind, name: str, value: str | None) -> PlainJson:
+    """Store a change until a terminal confirms it; the response to its request."""
+    change = PendingChanges(home).add(kind, name, value)
+    return PlainJson(change_item(change, ConfigFile.of_home()).model_dump(), 202)
 
 
 def confirm_command(*codes: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import HTTPException, Query, Response
+from fastapi import HTTPException, Query
 from pydantic import BaseModel
 
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
@@ -48,12 +48,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             rules=grants.always(),
         )
 
-    @routes.delete(
-        "/permissions/rules",
-        status_code=204,
-        response_class=Response,
-        responses=problems(404, 503),
-    )
+    @routes.remove("/permissions/rules", 404, 503)
     def revoke_rule(rule: Annotated[str, Query(min_length=1, max_length=20_000)]) -> None:
         """Remove a rule; the agent asks again."""
         if not grants.revoke(rule):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import HTTPException, Query, Response
+from fastapi import HTTPException, Query
 from pydantic import BaseModel, Field
 
 from hermes_conversation import scheduled_jobs
@@ -149,9 +149,7 @@ def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
             raise _missing(number)
         return ScheduledRun.model_validate(occurrence)
 
-    @routes.delete(
-        "/{number}", status_code=204, response_class=Response, responses=problems(404, 503)
-    )
+    @routes.remove("/{number}", 404, 503)
     def remove(number: JobNumber) -> None:
         """Delete a job; its conversations and finished runs are kept."""
         if not db.schedules.remove(number):

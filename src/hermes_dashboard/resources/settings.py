@@ -12,8 +12,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
 from hermes_dashboard.models.text import Identifier, Text, problems
-from hermes_dashboard.pending_changes import PendingChanges
-from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, pending_response
+from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, request_change
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -80,7 +79,6 @@ class NewValue(BaseModel):
 def router(context: DashboardContext) -> ResourceRouter:
     """The routes of settings."""
     routes = ResourceRouter("/api/settings", tag="settings")
-    changes = PendingChanges(context.home)
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 
     @routes.get("")
@@ -100,7 +98,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         text = text_of(setting, body.value)
         config = ConfigFile.of_home()
         if needs_confirmation(config, setting, text):
-            return pending_response(changes.add("setting", name, text), config)
+            return request_change(context.home, "setting", name, text)
         config.set(setting.name, text)
         return setting_item(ConfigFile.of_home(), setting)
 
@@ -110,7 +108,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         setting = find_setting(name)
         config = ConfigFile.of_home()
         if needs_confirmation(config, setting, None):
-            return pending_response(changes.add("setting", name, None), config)
+            return request_change(context.home, "setting", name, None)
         config.unset(setting.name)
         return setting_item(ConfigFile.of_home(), setting)
 

@@ -1,4 +1,4 @@
-"""File uploads from the page."""
+"""File uploads from the page, and speech as text by the transcriber of voice messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from hermes_conversation import attachments
+from hermes_conversation.transcription import transcriber_of
 from hermes_core import media_store
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.paths import FILE_MODE, private_folder
 from hermes_dashboard.resources.files import ANY_BYTES
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.models.text import Responses
+
 
 FOLDER: Final = "uploads"
 MAX_MB: Final = 25
@@ -48,11 +51,11 @@ class Upload(BaseModel):
     is_image: bool
 
 
-def router(parts: DashboardContext) -> ResourceRouter:
-    """The one route."""
-    routes = ResourceRouter(tag="chat")
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of uploads and of speech."""
+    routes = ResourceRouter("/api", tag="chat")
 
-    @routes.post("/api/uploads", responses=RESPONSES, openapi_extra=ANY_BYTES)
+    @routes.post("/uploads", responses=RESPONSES, openapi_extra=ANY_BYTES)
     async def upload(
         request: Request, name: Annotated[str, Query(min_length=1, max_length=500)]
     ) -> Upload:
@@ -60,7 +63,7 @@ def router(parts: DashboardContext) -> ResourceRouter:
         declared = request.headers.get("content-length", "")
         if declared.isdecimal() and int(declared) > MAX_BYTES:
             raise HTTPException(413, TOO_LARGE)
-        path = await run_in_threadpool(new_upload_path, parts.home, name)
+        path = await run_in_threadpool(new_upload_path, context.home, name)
         kind = mimetypes.guess_type(path.name)[0] or media_store.UNKNOWN_MIME
         is_image = kind in attachments.IMAGE_TYPES
         try:
@@ -78,6 +81,7 @@ def router(parts: DashboardContext) -> ResourceRouter:
             is_image=is_image,
         )
 
+    _add_transcriptions(routes, context)
     return routes
 
 
@@ -118,3 +122,56 @@ def safe_name(written: str) -> str:
     plain = re.sub(r"[^\w.()+@=, -]", "_", base).strip(". ")
     stem, suffix = os.path.splitext(plain)  # noqa: PTH122 - of a name, not of a path
     return (stem[: MAX_NAME_CHARACTERS - len(suffix[:20])] + suffix[:20]) or "file"
+
+
+NOT_CONFIGURED: Final = (
+    "No transcriber is configured. Set gateway.transcribe_command or gateway.transcribe_url."
+)
+POST_RESPONSES: Final[Responses] = {
+    **RESPONSES,
+    409: {"description": "no transcriber is configured"},
+    502: {"description": "the transcriber failed"},
+}
+
+
+class TranscriptionState(BaseModel):
+    """Whether speech can be transcribed."""
+
+    is_available: bool
+
+
+class TranscriptionText(BaseModel):
+    """What was said."""
+
+    text: str
+
+
+def _add_transcriptions(routes: ResourceRouter, context: DashboardContext) -> None:
+    @routes.get("/transcriptions")
+    def show_state() -> TranscriptionState:
+        """Whether a transcriber is configured; it is the one of voice messages."""
+        found = transcriber_of(ConfigFile.of_home().settings())
+        return TranscriptionState(is_available=found is not None)
+
+    @routes.post("/transcriptions", responses=POST_RESPONSES, openapi_extra=ANY_BYTES)
+    async def transcribe(
+        request: Request, name: Annotated[str, Query(min_length=1, max_length=500)]
+    ) -> TranscriptionText:
+        """The text of a recording; the recording is not kept."""
+        path = await run_in_threadpool(new_upload_path, context.home, name)
+        try:
+            await write_body(request, path)
+            text = await run_in_threadpool(_transcribe, path)
+        finally:
+            path.unlink(missing_ok=True)
+        return TranscriptionText(text=text)
+
+
+def _transcribe(path: Path) -> str:
+    transcriber = transcriber_of(ConfigFile.of_home().settings())
+    if transcriber is None:
+        raise HTTPException(409, NOT_CONFIGURED)
+    try:
+        return transcriber(path)
+    except UsageError as error:
+        raise HTTPException(502, f"Transcription failed: {error}") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import HTTPException, Response
+from fastapi import HTTPException
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.config.file import ConfigFile
@@ -24,11 +24,11 @@ from hermes_core.config.webhook_routes import (
 )
 from hermes_core.errors import FieldError
 from hermes_dashboard.models.text import Identifier, Text, problems
-from hermes_dashboard.pending_changes import PendingChanges, RequestedRoute
+from hermes_dashboard.pending_changes import RequestedRoute
 from hermes_dashboard.resources.pending_changes import (
     NEEDS_CONFIRMATION,
     PendingChangeItem,
-    pending_response,
+    request_change,
 )
 from hermes_dashboard.routes import ResourceRouter
 
@@ -91,8 +91,7 @@ def router(context: DashboardContext) -> ResourceRouter:
 
     def request(name: str, options: WebhookRouteOptions, secret: str) -> PlainJson:
         text = RequestedRoute(options, secret).to_text()
-        change = PendingChanges(context.home).add("webhook_route", name, text)
-        return pending_response(change, ConfigFile.of_home())
+        return request_change(context.home, "webhook_route", name, text)
 
     @routes.get("", responses=problems(400))
     def list_routes() -> WebhookRouteList:
@@ -127,9 +126,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         write_route(config, name, new)
         return _item(name, new.fields(), config)
 
-    @routes.delete(
-        "/{name}", status_code=204, response_class=Response, responses=problems(400, 404)
-    )
+    @routes.remove("/{name}", 400, 404)
     def remove_route(name: Identifier) -> None:
         """Remove a route; deliveries to it are refused after a restart of the gateway."""
         config = ConfigFile.of_home()

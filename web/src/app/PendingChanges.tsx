@@ -17,8 +17,8 @@ const NONE: PendingChangeList = { items: [], command: "" };
 export function PendingChanges() {
   const texts = useTexts().pendingChanges;
   const { items, command } = usePendingChanges();
-  const pending = items.filter((one) => one.state === "pending");
-  const applied = items.filter((one) => one.state === "applied");
+  const pending = items.filter((change) => change.state === "pending");
+  const applied = items.filter((change) => change.state === "applied");
   if (items.length === 0) return null;
   return (
     <section className={classes.list} aria-label={texts.label}>
@@ -40,11 +40,12 @@ function usePendingChanges(): PendingChangeList {
   const { data } = useQuery({
     queryKey: ["pending-changes"],
     queryFn: () => fetchJSON<PendingChangeList>("/api/pending-changes"),
-    refetchInterval: (query) => (query.state.data?.items.some((one) => one.state === "pending") ? POLL_MS : false),
+    refetchInterval: (query) =>
+      query.state.data?.items.some((change) => change.state === "pending") ? POLL_MS : false,
   });
   const applied = data?.items
-    .filter((one) => one.state === "applied")
-    .map((one) => one.code)
+    .filter((change) => change.state === "applied")
+    .map((change) => change.code)
     .join(" ");
   useEffect(() => {
     if (!applied) return;
@@ -78,8 +79,8 @@ function ChangePanel({ color, icon, title, changes, children }: PanelProps) {
     <Alert color={color} variant="light" role="status" icon={icon} title={title(changes.length)}>
       {children}
       <ul className={classes.changes}>
-        {changes.map((one) => (
-          <Change key={one.code} change={one} />
+        {changes.map((change) => (
+          <Change key={change.code} change={change} />
         ))}
       </ul>
     </Alert>

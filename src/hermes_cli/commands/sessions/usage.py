@@ -77,8 +77,10 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if not history.exists():
         return history.print_none(arguments, out, {"by": arguments.by, "lines": [], "totals": None})
     from hermes_dashboard.analytics.analysis import Analysis  # noqa: PLC0415 - as above
-    from hermes_dashboard.analytics.budget import month_budget  # noqa: PLC0415 - as above
-    from hermes_dashboard.analytics.charts import Sums  # noqa: PLC0415 - as above
+    from hermes_dashboard.analytics.charts import (  # noqa: PLC0415 - as above
+        Sums,
+        month_budget,
+    )
 
     with history.open_for_reading() as db, contextlib.closing(Analysis(db)) as analysis:
         data = _wait_for_data(analysis, out)

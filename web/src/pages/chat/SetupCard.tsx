@@ -136,10 +136,10 @@ function ServerList({ servers }: { servers: ModelSetup["servers"] }) {
       </Text>
       <Text size="sm">{texts.localHelp}</Text>
       <ul className={classes.servers}>
-        {servers.map((one) => (
-          <li key={one.base_url}>
-            {one.name} <code>{one.base_url}</code>:{" "}
-            {one.models.length > 0 ? texts.serverModels(one.models.length) : texts.notRunning}
+        {servers.map((server) => (
+          <li key={server.base_url}>
+            {server.name} <code>{server.base_url}</code>:{" "}
+            {server.models.length > 0 ? texts.serverModels(server.models.length) : texts.notRunning}
           </li>
         ))}
       </ul>

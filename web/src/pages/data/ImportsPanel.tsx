@@ -36,21 +36,21 @@ export function ImportsPanel() {
       {data && <ImportProgress state={data} />}
       {data && (
         <DataTable head={[texts.agent, texts.found, texts.fresh, texts.imported, ""]} empty={texts.noAgents}>
-          {data.items.map((one) => (
-            <Table.Tr key={one.agent}>
-              <Table.Td title={one.places.join("\n")}>{one.label}</Table.Td>
+          {data.items.map((history) => (
+            <Table.Tr key={history.agent}>
+              <Table.Td title={history.places.join("\n")}>{history.label}</Table.Td>
               <Table.Td>
-                {formatInteger(one.conversations)} · {formatBytes(one.size_bytes)}
+                {formatInteger(history.conversations)} · {formatBytes(history.size_bytes)}
               </Table.Td>
-              <Table.Td>{formatInteger(one.new)}</Table.Td>
-              <Table.Td>{formatInteger(one.imported)}</Table.Td>
+              <Table.Td>{formatInteger(history.new)}</Table.Td>
+              <Table.Td>{formatInteger(history.imported)}</Table.Td>
               <Table.Td>
                 <Button
                   size="compact-xs"
                   variant="default"
-                  disabled={isBusy || one.new === 0}
-                  aria-label={texts.importLabel(one.label)}
-                  onClick={() => start([one.agent])}
+                  disabled={isBusy || history.new === 0}
+                  aria-label={texts.importLabel(history.label)}
+                  onClick={() => start([history.agent])}
                 >
                   {texts.importOne}
                 </Button>
@@ -98,7 +98,7 @@ function ImportProgress({ state }: { state: ImportState }) {
       </div>
     );
   }
-  return results.map((one) => <ImportOutcome key={one.agent} result={one} />);
+  return results.map((result) => <ImportOutcome key={result.agent} result={result} />);
 }
 
 function ImportOutcome({ result }: { result: ImportState["results"][number] }) {

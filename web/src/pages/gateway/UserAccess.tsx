@@ -27,8 +27,8 @@ export function UserAccess({ data }: { data: GatewayView }) {
           <Text size="xs" c="dimmed" mb="xs">
             {texts.requestsHelp}
           </Text>
-          {data.asking.map((one) => (
-            <PendingUser key={`${one.platform} ${one.user_id}`} user={one} />
+          {data.asking.map((user) => (
+            <PendingUser key={`${user.platform} ${user.user_id}`} user={user} />
           ))}
         </>
       )}
@@ -82,8 +82,8 @@ function PeopleTable() {
     <>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
       <DataTable head={[texts.person, texts.role, texts.access, texts.seen, ""]} empty={data ? texts.noUsers : ""}>
-        {data?.items.map((one) => (
-          <Person key={`${one.platform} ${one.user_id}`} person={one} />
+        {data?.items.map((person) => (
+          <Person key={`${person.platform} ${person.user_id}`} person={person} />
         ))}
       </DataTable>
     </>

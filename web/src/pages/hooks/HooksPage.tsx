@@ -45,8 +45,8 @@ function EventLog() {
       {log.data && items.length === 0 && <EmptyState title={texts.emptyTitle} text={texts.empty} />}
       {items.length > 0 && (
         <DataTable head={head} empty="">
-          {items.map((one) => (
-            <EventRow key={one.event_id} boundary={one} />
+          {items.map((boundary) => (
+            <EventRow key={boundary.event_id} boundary={boundary} />
           ))}
         </DataTable>
       )}
@@ -108,14 +108,14 @@ function HookList() {
   return (
     <Panel title={texts.list} help={data.pending > 0 && texts.pending(data.pending)}>
       <DataTable head={[texts.name, texts.help, texts.listeners, texts.lastError]} empty="">
-        {data.hooks.map((one) => (
-          <Table.Tr key={one.name}>
+        {data.hooks.map((hook) => (
+          <Table.Tr key={hook.name}>
             <Table.Td ff="monospace" fz="sm">
-              {one.name}
+              {hook.name}
             </Table.Td>
-            <Table.Td>{one.help}</Table.Td>
-            <Table.Td>{one.listeners.join(", ") || <Text c="dimmed">{texts.noListeners}</Text>}</Table.Td>
-            <Table.Td c="var(--bad)">{one.last_error}</Table.Td>
+            <Table.Td>{hook.help}</Table.Td>
+            <Table.Td>{hook.listeners.join(", ") || <Text c="dimmed">{texts.noListeners}</Text>}</Table.Td>
+            <Table.Td c="var(--bad)">{hook.last_error}</Table.Td>
           </Table.Tr>
         ))}
       </DataTable>

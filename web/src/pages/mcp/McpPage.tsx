@@ -47,8 +47,8 @@ export default function McpPage() {
             </Text>
           )}
           <DataTable head={[texts.server, texts.program, texts.limits, texts.state, texts.file, ""]} empty={texts.none}>
-            {data.items.map((one) => (
-              <ServerRow key={one.name} server={one} onTested={setTested} />
+            {data.items.map((server) => (
+              <ServerRow key={server.name} server={server} onTested={setTested} />
             ))}
           </DataTable>
         </Panel>

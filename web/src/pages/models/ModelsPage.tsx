@@ -90,16 +90,16 @@ function ProvidersPanel({ data }: { data: ModelCatalog }) {
   return (
     <Panel title={texts.providers} help={texts.providersHelp}>
       <DataTable head={[texts.provider, texts.address, texts.count, texts.listed]} empty={texts.noProviders}>
-        {data.providers.map((one) => (
-          <Table.Tr key={one.base_url}>
+        {data.providers.map((provider) => (
+          <Table.Tr key={provider.base_url}>
             <Table.Td fw={600} style={{ overflowWrap: "anywhere" }}>
-              {one.title}
+              {provider.title}
             </Table.Td>
-            <Table.Td style={{ overflowWrap: "anywhere" }}>{one.base_url}</Table.Td>
-            <Table.Td className={classes.number}>{formatInteger(one.models)}</Table.Td>
+            <Table.Td style={{ overflowWrap: "anywhere" }}>{provider.base_url}</Table.Td>
+            <Table.Td className={classes.number}>{formatInteger(provider.models)}</Table.Td>
             <Table.Td>
-              {one.fetched_at && <RelativeTime at={one.fetched_at} />}
-              {one.problem && <Text size="xs">{one.problem}</Text>}
+              {provider.fetched_at && <RelativeTime at={provider.fetched_at} />}
+              {provider.problem && <Text size="xs">{provider.problem}</Text>}
             </Table.Td>
           </Table.Tr>
         ))}
@@ -119,16 +119,16 @@ interface TableProps {
 
 function ModelTable({ data, isSearch, onEdit }: TableProps) {
   const texts = useTexts().models;
-  const listed = new Set(data.items.map((one) => one.model));
-  const others = data.prices.filter((one) => !listed.has(one.model));
+  const listed = new Set(data.items.map((model) => model.model));
+  const others = data.prices.filter((price) => !listed.has(price.model));
   return (
     <>
       <DataTable
         head={[texts.model, texts.provider, texts.window, texts.input, texts.output, ""]}
         empty={isSearch ? texts.noModels : texts.noneListed}
       >
-        {data.items.map((one) => (
-          <ModelRow key={one.name} model={one} onEdit={onEdit} />
+        {data.items.map((model) => (
+          <ModelRow key={model.name} model={model} onEdit={onEdit} />
         ))}
       </DataTable>
       {data.total > data.items.length && (
@@ -139,9 +139,9 @@ function ModelTable({ data, isSearch, onEdit }: TableProps) {
       {others.length > 0 && (
         <Text size="sm" mt="sm" component="div">
           {texts.otherPrices}{" "}
-          {others.map((one) => (
-            <Button key={one.model} size="compact-xs" variant="default" mr={4} onClick={() => onEdit(one.model)}>
-              {one.model}
+          {others.map((price) => (
+            <Button key={price.model} size="compact-xs" variant="default" mr={4} onClick={() => onEdit(price.model)}>
+              {price.model}
             </Button>
           ))}
         </Text>

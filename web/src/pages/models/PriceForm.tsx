@@ -21,8 +21,8 @@ interface Props {
 /** The price of a model; without one of its own, the known price applies. */
 export function PriceForm({ model, catalog, onClose }: Props) {
   const { models: texts, general } = useTexts();
-  const own = catalog.prices.find((one) => one.model === model);
-  const known = catalog.items.find((one) => one.model === model);
+  const own = catalog.prices.find((price) => price.model === model);
+  const known = catalog.items.find((item) => item.model === model);
   const [name, setName] = useState(model);
   const [input, setInput] = useState<Price>(own?.input ?? known?.input_price ?? "");
   const [output, setOutput] = useState<Price>(own?.output ?? known?.output_price ?? "");

@@ -19,19 +19,19 @@ export default function PluginsPage() {
     queryKey: ["plugins"],
     queryFn: () => fetchJSON<{ items: PluginItem[] }>("/api/plugins"),
   });
-  const known = new Set(data?.items.map((one) => one.name));
-  const pages = (usePluginTabs().data ?? []).filter((one) => data && !known.has(one.name));
+  const known = new Set(data?.items.map((plugin) => plugin.name));
+  const pages = (usePluginTabs().data ?? []).filter((tab) => data && !known.has(tab.name));
   return (
     <Page title={texts.title} lead={texts.lead}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
       {!data && !error && <LoadingIndicator />}
       {data?.items.length === 0 && pages.length === 0 && <EmptyState title={texts.emptyTitle} text={texts.empty} />}
       <Stack>
-        {data?.items.map((one) => (
-          <Plugin key={one.key} plugin={one} />
+        {data?.items.map((plugin) => (
+          <Plugin key={plugin.key} plugin={plugin} />
         ))}
-        {pages.map((one) => (
-          <PageOnly key={one.name} tab={one} />
+        {pages.map((tab) => (
+          <PageOnly key={tab.name} tab={tab} />
         ))}
       </Stack>
     </Page>

@@ -100,17 +100,17 @@ function Runs({ job }: { job: ScheduledJob }) {
   if (!data) return <LoadingIndicator />;
   return (
     <DataTable head={[texts.due, texts.state, texts.duration, texts.cost, texts.conversation]} empty={texts.noRuns}>
-      {data.items.map((one) => (
-        <Table.Tr key={one.id}>
+      {data.items.map((run) => (
+        <Table.Tr key={run.id}>
           <Table.Td>
-            <RelativeTime at={one.due_at} />
+            <RelativeTime at={run.due_at} />
           </Table.Td>
-          <Table.Td>{[one.state, one.is_manual && texts.manual, one.error].filter(Boolean).join(" · ")}</Table.Td>
-          <Table.Td>{one.started_at && one.ended_at && formatDuration(one.ended_at - one.started_at)}</Table.Td>
-          <Table.Td>{one.dollars > 0 && formatDollars(one.dollars)}</Table.Td>
+          <Table.Td>{[run.state, run.is_manual && texts.manual, run.error].filter(Boolean).join(" · ")}</Table.Td>
+          <Table.Td>{run.started_at && run.ended_at && formatDuration(run.ended_at - run.started_at)}</Table.Td>
+          <Table.Td>{run.dollars > 0 && formatDollars(run.dollars)}</Table.Td>
           <Table.Td>
-            {one.session_id && (
-              <Link to="/sessions/$sessionId" params={{ sessionId: one.session_id }}>
+            {run.session_id && (
+              <Link to="/sessions/$sessionId" params={{ sessionId: run.session_id }}>
                 {texts.open}
               </Link>
             )}
