@@ -18,6 +18,7 @@ from gateway.process import main
 from gateway.process.runner import Gateway
 from hermes_conversation.command_environment import environment_without_secrets
 from hermes_core.config.file import ConfigFile
+from hermes_core.errors import StoreUnavailableError
 from hermes_state import SessionDB
 from support.chat import LocalChatClient
 from support.gateway_process import GatewayProcess
@@ -280,3 +281,17 @@ def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
     runtime_status = status.read_runtime_status() or {}
     assert runtime_status["gateway_state"] == "startup_failed"
     assert "config.yaml" in runtime_status["exit_reason"]
+
+
+def test_a_restarted_gateway_tries_again_if_the_history_is_lost_meanwhile(
+    hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Gateway:
+        raise StoreUnavailableError("connection refused")
+
+    monkeypatch.setattr("gateway.process.runner.Gateway", fail)
+    monkeypatch.setattr(main.time, "sleep", lambda _seconds: None)
+    monkeypatch.setenv(main.RESTART_VARIABLE, "1")
+    assert main.run() is main.ProcessEnd.RESTART
+    with pytest.raises(StoreUnavailableError):  # of a first start, the user is told
+        main.run()

@@ -62,7 +62,8 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
     from gateway.process.runner import Gateway  # noqa: PLC0415 - as above
 
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the handler is installed
-    if os.environ.pop(RESTART_VARIABLE, ""):
+    is_restarted = bool(os.environ.pop(RESTART_VARIABLE, ""))
+    if is_restarted:
         _wait_for_store()
     with status.hold_lock() as is_ours:
         if not is_ours:
@@ -72,6 +73,10 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
             _collect_garbage_rarely()
             is_restart = asyncio.run(_run(runner, report))
         except HermesError as error:
+            if is_restarted and isinstance(error, StoreUnavailableError):
+                log.warning("history was lost during the restart: %s", error)
+                time.sleep(STORE_BACKOFF.delay(1))
+                return ProcessEnd.RESTART
             log.error("gateway failed to start: %s", error)
             status.write_runtime_status("startup_failed", exit_reason=str(error))
             raise
