@@ -60,6 +60,7 @@ KNOWN_SCRIPTS = [
     "compgen -C'boom'",
     "compgen -Cn -C 'a[`boom`]'",
     'rm -rf "$HOME"*',
+    "sh -c $'\\#x78\\x5b\\x24\\x28\\x62\\x6f\\x6f\\x6d\\x29\\x5d\\x3d\\x31'",
     'jobs -x rm -rf "$H$HOME"*',
     "X=boom+='a[$(>x&\\`)]'\\; boom",
     "exec {x}>f boom",

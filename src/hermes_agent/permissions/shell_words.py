@@ -20,11 +20,11 @@ STREAM = "/dev/fd/63"  # what <(…) becomes
 BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 MAX_FIELDS = 64
 ANSI_ESCAPE = re.compile(
-    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))",
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(\\\\|.)|(.))",
     re.DOTALL,
 )
 ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-ANSI_LETTERS |= {"e": "\x1b", "E": "\x1b"}
+ANSI_LETTERS |= {"e": "\x1b", "E": "\x1b", **{mark: mark for mark in "\\'\"?"}}
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -110,10 +110,10 @@ def _ansi(node: Node, _values: KnownVariables) -> str:
         if digits := two or four or eight:
             return _character(int(digits, 16))
         if octal:
-            return _character(int(octal, 8))
+            return _character(int(octal, 8) & 255)
         if control:
-            return _character(ord(control) & 31)
-        return ANSI_LETTERS.get(letter, letter)
+            return _character(ord(control[0]) & 31)
+        return ANSI_LETTERS.get(letter, match[0])  # bash keeps the backslash of others
 
     text = source(node)[2:-1]
     if "\\x{" in text:  # an undocumented form of any length, with or without an end
