@@ -20,7 +20,7 @@ STREAM = "/dev/fd/63"  # what <(…) becomes
 BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 MAX_FIELDS = 64
 ANSI_ESCAPE = re.compile(
-    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(\\\\|.)|(.))",
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))",
     re.DOTALL,
 )
 ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -106,14 +106,12 @@ def _raw(node: Node, _values: KnownVariables) -> str:
 
 def _ansi(node: Node, _values: KnownVariables) -> str:
     def character(match: re.Match[str]) -> str:
-        two, four, eight, octal, control, letter = match.groups()
+        two, four, eight, octal, letter = match.groups()
         if digits := two or four or eight:
             return _character(int(digits, 16))
         if octal:
             return _character(int(octal, 8) & 255)
-        if control:
-            return _character(ord(control[0]) & 31)
-        return ANSI_LETTERS.get(letter, match[0])  # bash keeps the backslash of others
+        return ANSI_LETTERS.get(letter, UNKNOWN_PART)  # others are rare, and read in odd ways
 
     text = source(node)[2:-1]
     if "\\x{" in text:  # an undocumented form of any length, with or without an end
