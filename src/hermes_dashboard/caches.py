@@ -57,6 +57,20 @@ class CachedValue(Generic[T]):
             return value
 
 
+class LatestValue(Generic[T]):
+    """The value of the latest key, found again when the key changes."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[object, T] | None = None
+
+    def get(self, key: object, find: Callable[[], T]) -> T:
+        """The value of *key*."""
+        kept = self._kept
+        if kept is None or kept[0] != key:
+            kept = self._kept = (key, find())
+        return kept[1]
+
+
 class CachedFile(Generic[T]):
     """The parsed content of a small file, read again only after a change by any process."""
 

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from hermes_core.config.file import ConfigFile
-from hermes_dashboard.caches import CachedValue
+from hermes_dashboard.caches import CachedValue, LatestValue
 from hermes_dashboard.resources import health
 
 if TYPE_CHECKING:
@@ -51,3 +51,8 @@ def test_health_looks_for_a_model_once(
         assert "No model is configured" in checks["model"]["detail"]
     client.get("/api/overview")
     assert next(looks) == 1
+
+
+def test_a_value_is_found_again_when_its_key_changes() -> None:
+    numbers, kept = count(), LatestValue[int]()
+    assert [kept.get(key, lambda: next(numbers)) for key in ("a", "a", "b", "a")] == [0, 0, 1, 2]

@@ -17,6 +17,7 @@ from hermes_dashboard.analytics.charts import (
     progress_of,
     sent_by_day,
 )
+from hermes_dashboard.caches import LatestValue
 from hermes_dashboard.models.text import Dollars, ProgressView, Rounded, Text, View, problems
 from hermes_dashboard.resources.gateway import queue_of
 from hermes_dashboard.resources.health import OK
@@ -121,15 +122,15 @@ def router(context: DashboardContext) -> ResourceRouter:
     """The route of the overview."""
     routes = ResourceRouter("/api/overview", tag="overview")
     db = context.db
-    sums = SumsCache()
-    sizes = SizeCache(db)
+    sums = LatestValue[tuple[Sums, StreakView]]()
+    size = LatestValue[HistorySize]()
 
     @routes.get("", responses=problems(503))
     def show_overview() -> Overview:
         """Data of the overview page."""
         data = context.analysis.data()
         running = db.pages.items(sorted(db.leases.running()))
-        days, streak = sums.get(data)
+        days, streak = sums.get((data.edition, data.today), lambda: _recent_sums(data))
         return Overview(
             is_complete=data.is_complete,
             progress=progress_of(data),
@@ -142,7 +143,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
             running=[item_of(row) for row in running],
             week=[WeekDay(day=day, messages=days.days[day].messages) for day in days.span.days()],
-            history=sizes.get(),
+            history=size.get(db.engine.version(), lambda: _size(db)),
             gateway=_gateway(context),
             health=_health(context),
             version=__version__,
@@ -153,44 +154,20 @@ def router(context: DashboardContext) -> ResourceRouter:
     return routes
 
 
-class SumsCache:
-    """The last two weeks and the streak, computed again when the data or the day changes."""
-
-    def __init__(self) -> None:
-        self._key: tuple[int, str] = (-1, "")
-        self._sums: tuple[Sums, StreakView] | None = None
-
-    def get(self, data: AnalyticsData) -> tuple[Sums, StreakView]:
-        """The sums of *data*."""
-        key, sums = (data.edition, data.today), self._sums
-        if sums is None or key != self._key:
-            sums = _last_days(data), streak_of(sent_by_day(data), data.today)
-            self._sums, self._key = sums, key
-        return sums
+def _size(db: SessionDB) -> HistorySize:
+    stats = db.statistics.stats()
+    return HistorySize(
+        conversations=db.pages.count(),
+        sessions=stats.sessions,
+        stored_messages=stats.messages,
+        first_started_at=stats.first_started_at,
+        database_bytes=stats.database_bytes,
+    )
 
 
-class SizeCache:
-    """The size of the history, read again when the history changes."""
-
-    def __init__(self, db: SessionDB) -> None:
-        self._db = db
-        self._version: int | None = None
-        self._size: HistorySize | None = None
-
-    def get(self) -> HistorySize:
-        """The size."""
-        version, size = self._db.engine.version(), self._size
-        if size is None or version != self._version:
-            stats = self._db.statistics.stats()
-            size = HistorySize(
-                conversations=self._db.pages.count(),
-                sessions=stats.sessions,
-                stored_messages=stats.messages,
-                first_started_at=stats.first_started_at,
-                database_bytes=stats.database_bytes,
-            )
-            self._size, self._version = size, version
-        return size
+def _recent_sums(data: AnalyticsData) -> tuple[Sums, StreakView]:
+    """The last two weeks and the streak."""
+    return _last_days(data), streak_of(sent_by_day(data), data.today)
 
 
 def _last_days(data: AnalyticsData) -> Sums:
