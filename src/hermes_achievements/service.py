@@ -136,10 +136,7 @@ class UnlockRecorder:
         return {"at": at, "session_id": session_id, "message_id": message_id}
 
     def _announce_unlocks(
-        self,
-        catalogue: Catalogue,
-        claimed: ClaimedAnnouncement,
-        titles: dict[str, str],
+        self, catalogue: Catalogue, claimed: ClaimedAnnouncement, titles: dict[str, str]
     ) -> None:
         unlocks: list[AnnouncedUnlock] = [
             {

@@ -6,13 +6,7 @@ import time
 from typing import TypedDict
 
 DAY_SECONDS = 86_400
-UNIT_SECONDS = {
-    "m": 60,
-    "h": 3600,
-    "d": DAY_SECONDS,
-    "w": 7 * DAY_SECONDS,
-    "y": 365 * DAY_SECONDS,
-}
+UNIT_SECONDS = {"m": 60, "h": 3600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS, "y": 365 * DAY_SECONDS}
 TIME_FORMATS = "5h, 2d, 1w (ago), 2026-03-01 or 2026-03-01T14:30"
 
 

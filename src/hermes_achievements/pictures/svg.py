@@ -205,10 +205,7 @@ def medal(name: str, tier: Tier | None, x: float, y: float, radius: float) -> st
 
 def _hexagon(x: float, y: float, radius: float) -> str:
     corners: Iterable[tuple[float, float]] = (
-        (
-            x + radius * math.sin(math.pi / 3 * number),
-            y - radius * math.cos(math.pi / 3 * number),
-        )
+        (x + radius * math.sin(math.pi / 3 * number), y - radius * math.cos(math.pi / 3 * number))
         for number in range(6)
     )
     return " ".join(f"{left:.1f},{top:.1f}" for left, top in corners)

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.recap.periods import WEEKDAY_NAMES, long_date, weekday
-from hermes_achievements.recap.sentences import (
-    date_range,
-    format_count,
-    format_duration,
-    plural,
-)
+from hermes_achievements.recap.sentences import date_range, format_count, format_duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

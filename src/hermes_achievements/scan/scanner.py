@@ -215,10 +215,7 @@ class Scanner:
 
     def _refuse_newer_rules(self, state: _LedgerState) -> None:
         """Leave a shared ledger to newer releases: two releases would rebuild it in turn."""
-        for stored, own in (
-            (state.rules, self._rules),
-            (state.metric_rules, self._metric_rules),
-        ):
+        for stored, own in ((state.rules, self._rules), (state.metric_rules, self._metric_rules)):
             if stored is not None and orjson.loads(stored)[0] > orjson.loads(own)[0]:
                 raise ScanError(
                     "the statistics were written by a newer release of Hermes on another "

@@ -261,14 +261,7 @@ def survey(
                 titles = history.titles({moment.session_id for moment in moments.values()})
     sessions = scan.rescanned + scan.reused
     return HistorySurvey(
-        str(scan.mode),
-        values,
-        moments,
-        titles,
-        sessions,
-        scan.rescanned,
-        scan.reused,
-        scan.skipped,
+        str(scan.mode), values, moments, titles, sessions, scan.rescanned, scan.reused, scan.skipped
     )
 
 
@@ -329,8 +322,7 @@ def _run_survey(pipe: Connection, request: SurveyRequest) -> None:
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     result = attempt(
-        "survey the history",
-        lambda: survey(request, lambda report: pipe.send(("report", report))),
+        "survey the history", lambda: survey(request, lambda report: pipe.send(("report", report)))
     )
     with contextlib.suppress(OSError):
         if isinstance(result, Failure):

@@ -146,10 +146,7 @@ def _name(home: OriginalHome) -> str:
     if isinstance(value, str):
         return value.strip()
     section = home.section(MODEL_SECTION)
-    return next(
-        (text for key in NAME_KEYS if (text := text_in(section, key).strip())),
-        "",
-    )
+    return next((text for key in NAME_KEYS if (text := text_in(section, key).strip())), "")
 
 
 def _choice(

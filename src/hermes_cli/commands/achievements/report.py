@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.evaluation import (
-    views,
-)
+from hermes_achievements.evaluation import views
 from hermes_cli import history
 from hermes_conversation import achievements
 from hermes_core.config.file import ConfigFile

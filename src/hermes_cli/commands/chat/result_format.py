@@ -155,12 +155,7 @@ class StructuredPrinter:
 def _tool_fields(event: events.Event) -> dict[str, object] | None:
     if isinstance(event, events.ToolStarted):
         call = event.call
-        return {
-            "type": "tool_call",
-            "id": call.id,
-            "name": call.name,
-            "arguments": call.arguments,
-        }
+        return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
     if isinstance(event, events.ToolFinished):
         return {
             "type": "tool_result",

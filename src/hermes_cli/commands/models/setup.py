@@ -126,9 +126,7 @@ def _provider_options() -> list[ProviderOption]:
 # The provider options
 
 
-def _hosted_provider(
-    preset: ProviderPreset,
-) -> Callable[[CommandOutput, Settings], ModelChoice]:
+def _hosted_provider(preset: ProviderPreset) -> Callable[[CommandOutput, Settings], ModelChoice]:
     def ask(out: CommandOutput, settings: Settings) -> ModelChoice:
         current_key = settings.get_secret(preset.key_setting) or ""
         return _with_key(ModelChoice(preset.api, "", preset.base_url), current_key, out)

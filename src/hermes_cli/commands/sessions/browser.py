@@ -184,11 +184,7 @@ class RowField(NamedTuple):
     right: bool = False
 
 
-FIELDS = (
-    RowField("when", 11, 30),
-    RowField("source", 8, 54),
-    RowField("msgs", 6, 44, right=True),
-)
+FIELDS = (RowField("when", 11, 30), RowField("source", 8, 54), RowField("msgs", 6, 44, right=True))
 PINNED, ARCHIVED, NO_MARK = "*", "-", " "
 
 

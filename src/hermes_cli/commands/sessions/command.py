@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.commands.sessions import (
-    changes,
-    export,
-    search,
-)
+from hermes_cli.commands.sessions import changes, export, search
 from hermes_cli.filters import add_filters, parse_non_negative, parse_positive, session_filter
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
