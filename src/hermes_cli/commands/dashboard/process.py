@@ -7,7 +7,6 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_app import dashboard
 from hermes_cli.commands.dashboard import links
 from hermes_cli.commands.dashboard.demo_data import home as demo_home
 from hermes_conversation.purge_hook import keep_facts
@@ -16,11 +15,14 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, UsageError
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard import page
-from hermes_dashboard.app import Dashboard
+from hermes_dashboard.app import Dashboard, create_app
 from hermes_dashboard.auth.access import Access, TrustedProxies
 from hermes_dashboard.auth.allowed_origins import WILDCARD_HOSTS, allowed_origins, is_loopback
 from hermes_dashboard.auth.passwords import PasswordFile
+from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.plugins import tabs
+from hermes_dashboard.resources.gateway import GatewayAccess
+from hermes_dashboard.resources.models import available_models
 from hermes_dashboard.server import Certificate
 from hermes_state.store import SessionDB
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_dashboard.app import Dashboard
 
 REMOTE_ACCESS_REFUSED: Final = (
     "Listening on {host} requires a password. Set one with `hermes dashboard password`, "
@@ -127,9 +128,10 @@ def _access(plan: ListenPlan, port: int, home: Path) -> Access:
 
 
 def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
-    result = page.Page.locate()
+    """Build the dashboard from its parts."""
     is_demo = demo_home.is_demo(home)
-    return dashboard.app(db, access, result, tabs.TabFinder(home), is_demo=is_demo)
+    parts = DashboardContext(db, home, GatewayAccess(db), available_models, is_demo)
+    return create_app(parts, access, page.Page.locate(), tabs=tabs.TabFinder(home))
 
 
 def _announce(
