@@ -27,7 +27,7 @@ from hermes_core.roles import (
 SOURCE = Path(slash_commands.__file__).parents[1]
 OTHER_LISTS = {
     "gateway/config.py": "a setting of hermes-agent",
-    "hermes_dashboard/context.py": "what a page may do with the gateway process",
+    "hermes_dashboard/resources/gateway.py": "what a page may do with the gateway process",
     "hermes_tui/commands.py": "leaving works without a connection",
 }
 PAGE = Path(__file__).parents[2] / "docs/how-to/roles.md"

@@ -10,7 +10,7 @@ import pytest
 
 from hermes_core.errors import PortableFileError
 from hermes_state import SessionDB
-from hermes_state.sessions import usage
+from hermes_state.sessions import usage as answer_usage
 from hermes_state.sessions.usage import AnswerUsage
 from state.portable_histories import export
 
@@ -24,7 +24,7 @@ UNPRICED = USAGE._replace(cost_usd=None, cost_status="unknown")
 def add_answer(db: SessionDB, session_id: str, text: str, usage: AnswerUsage) -> int:
     draft = db.messages.draft(session_id)
     draft.write(text)
-    return draft.finish(also=[lambda tx: usage.record_by_uid(tx, draft.uid, usage)])
+    return draft.finish(also=[lambda tx: answer_usage.record_by_uid(tx, draft.uid, usage)])
 
 
 @pytest.mark.engines
@@ -43,7 +43,7 @@ def test_usage_is_kept_with_an_answer_and_shown_in_a_branch_and_gone_after_a_pur
     assert set(db.transcripts.page(branch).usage.values()) == {USAGE, UNPRICED}
     db.delete_session(session)
     assert db.trash.purge(session)
-    count = db.engine.read(lambda r: r.value(f"SELECT count(*) FROM {usage.TABLE}"))
+    count = db.engine.read(lambda r: r.value(f"SELECT count(*) FROM {answer_usage.TABLE}"))
     assert count == 0
 
 
