@@ -16,7 +16,7 @@ from hermes_conversation.pending_input import PendingInput
 from hermes_conversation.slash_commands import Surface
 from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import HermesError, LeaseTakenError
+from hermes_core.errors import HermesError, LeaseTakenError, UsageError
 from hermes_tui.input_history import InputHistory
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class LineReader:
     def __init__(
         self, conversation: Conversation, shutdown: ChatShutdown, out: CommandOutput
     ) -> None:
+        self._conversation = conversation
         self._shutdown = shutdown
         self._out = out
         self._history = InputHistory(prompts_path())
@@ -191,7 +192,7 @@ class LineReader:
                 self._out.text("")
                 typed = ""  # Ctrl+C clears the line
                 continue
-            if typed and line.startswith(f"{typed}/"):  # a command typed after the suggestion
+            if typed and self._is_command(line.removeprefix(typed)):  # typed after the suggestion
                 line = line.removeprefix(typed)
             if line.strip():
                 self._history.add(line)
@@ -199,13 +200,25 @@ class LineReader:
                     self._readline.add_history(line)
             return line
 
+    def _is_command(self, text: str) -> bool:
+        """Whether a text is a known command, not the rest of a path."""
+        name = text[1:].split(maxsplit=1)[0] if text.startswith("/") and text[1:].strip() else ""
+        try:
+            slash_commands.find(name, slash_commands.project_folder(self._conversation))
+        except UsageError:
+            return False
+        return True
+
 
 def completions(conversation: Conversation, before: str) -> Iterator[str]:
     """What may replace the word before the cursor: a command, its argument, a mentioned file."""
     mention, argument = MENTION.search(before), ARGUMENT.fullmatch(before)
     if mention is not None:
-        for path in conversation.file_index.search(mention[1]):
-            yield f'@"{path}"' if " " in path else f"@{path}"
+        found = conversation.file_index.search(mention[1])
+        # readline replaces the word with what all of them begin with, which must not be less.
+        chosen = [path for path in found if path.startswith(mention[1])] or found[:1]
+        quote = '"' if any(" " in path for path in chosen) else ""
+        yield from (f"@{quote}{path}{quote}" for path in chosen)
     elif argument is not None:
         for command in slash_commands.listed_commands(Surface.TERMINAL):
             if argument[1] in (command.name, *command.aliases):
