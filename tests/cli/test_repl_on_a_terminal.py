@@ -126,3 +126,19 @@ def test_after_an_undo_a_path_continues_the_question_and_a_command_replaces_it()
         child.expect("Better.")
         quit_chat(child)
     assert stored_messages()[-2] == ("user", "read src/main.py")
+
+
+def test_a_locale_without_utf_8_does_not_refuse_the_history(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    with ScriptServer(ModelScript.parse("steps: [{say: Good.}, {say: Better.}]")) as server:
+        child = start_chat(server)
+        child.sendline("Grüße an Žofia")
+        child.expect("Good.")
+        quit_chat(child)
+        assert stored_messages()[0] == ("user", "Grüße an Žofia")
+        child = start_chat(server)
+        child.sendline("again")
+        child.expect("Better.")
+        quit_chat(child)

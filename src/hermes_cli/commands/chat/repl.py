@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
 import itertools
+import locale
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +23,7 @@ from hermes_tui.input_history import InputHistory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from hermes_cli.commands.chat.shutdown import ChatShutdown
     from hermes_cli.commands.chat.turn_printer import TurnPrinter
@@ -141,7 +144,8 @@ class LineReader:
     """Reads lines with the editor of the terminal: recalled inputs, completion with Tab.
 
     A pasted text of several lines is one input. Python's readline module is missing in some
-    builds of Python; lines are read without it there.
+    builds of Python, and uses the encoding of the locale: where that is not UTF-8 (LC_ALL=C), it
+    refuses texts of the history. Lines are read without it there.
     """
 
     def __init__(
@@ -151,10 +155,12 @@ class LineReader:
         self._shutdown = shutdown
         self._out = out
         self._history = InputHistory(prompts_path())
+        self._readline: ModuleType | None = None
+        if codecs.lookup(locale.nl_langinfo(locale.CODESET)).name != "utf-8":
+            return
         try:
             import readline  # noqa: PLC0415 - changes the terminal; only for the line mode
         except ImportError:
-            self._readline = None
             return
         self._readline = readline
         readline.set_auto_history(False)
