@@ -34,6 +34,11 @@ class Failure(NamedTuple):
     step: str
     error: Exception
 
+    @property
+    def reason(self) -> str:
+        """The exception for a person."""
+        return f"{type(self.error).__name__}: {self.error}"
+
 
 def _log_failure(name: str, error: Exception) -> None:
     if isinstance(error, StoreUnreachableError):

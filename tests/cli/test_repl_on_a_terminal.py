@@ -72,7 +72,8 @@ def test_vim_keys_edit_the_line_and_show_the_mode(monkeypatch: pytest.MonkeyPatc
 
 
 def test_commands_arguments_and_files_are_completed(tmp_path: Path) -> None:
-    for name in ("watering.py", "two words.md"):
+    for name in ("watering.py", "two words.md", "tw.md", "a/zone.py", "b/zone.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     options, agent = SimpleNamespace(role=Role.OWNER), SimpleNamespace(cwd=tmp_path)
     conversation: Any = SimpleNamespace(
@@ -87,6 +88,9 @@ def test_commands_arguments_and_files_are_completed(tmp_path: Path) -> None:
     assert completed("see @wtr") == ["@watering.py"]
     assert completed("see @words") == ['@"two words.md"']
     assert completed("mail@wtr") == []
+    # What all begin with contains the typed word: readline replaces it with that.
+    assert completed("see @zon") == ["@a/zone.py"]
+    assert sorted(completed("see @tw")) == ['@"tw.md"', '@"two words.md"']
 
 
 def test_tab_completes_and_a_pasted_text_is_one_input(
@@ -105,3 +109,36 @@ def test_tab_completes_and_a_pasted_text_is_one_input(
         quit_chat(child)
     content: Any = stored_messages()[0][1]
     assert content[0]["text"].strip() == "one\ntwo @watering.md", content
+
+
+def test_after_an_undo_a_path_continues_the_question_and_a_command_replaces_it() -> None:
+    with ScriptServer(ModelScript.parse("steps: [{say: Good.}, {say: Better.}]")) as server:
+        child = start_chat(server)
+        child.sendline("read src")
+        child.expect("Good.")
+        child.sendline("/undo")
+        child.expect("> read src")
+        child.sendline("/redo")
+        child.expect("Restored")
+        child.sendline("/undo")
+        child.expect("> read src")
+        child.sendline("/main.py")
+        child.expect("Better.")
+        quit_chat(child)
+    assert stored_messages()[-2] == ("user", "read src/main.py")
+
+
+def test_a_locale_without_utf_8_does_not_refuse_the_history(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    with ScriptServer(ModelScript.parse("steps: [{say: Good.}, {say: Better.}]")) as server:
+        child = start_chat(server)
+        child.sendline("Grüße an Žofia")
+        child.expect("Good.")
+        quit_chat(child)
+        assert stored_messages()[0] == ("user", "Grüße an Žofia")
+        child = start_chat(server)
+        child.sendline("again")
+        child.expect("Better.")
+        quit_chat(child)

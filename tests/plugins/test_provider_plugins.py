@@ -78,6 +78,44 @@ def test_a_plugin_opens_a_provider_of_its_own(hermes: Hermes, hermes_home: Path)
     assert [model["name"] for model in listed["models"]] == ["echo:small", "echo:large"]
 
 
+def test_errors_of_a_plugin_are_failures_of_its_provider(hermes: Hermes, hermes_home: Path) -> None:
+    raising = """
+from hermes_agent.events import TextDelta
+from hermes_agent.providers.base import Provider
+
+class Broken(Provider):
+    name = "broken"
+    base_url = "broken:"
+    window = 100_000
+
+    def __init__(self, model):
+        self.model = model
+
+    def stream(self, request, cancel):
+        yield TextDelta("Half")
+        raise RuntimeError("no more")
+
+def register(ctx):
+    ctx.register_provider("broken", model="m", open=lambda choice, folder: Broken(choice.model),
+                          models=lambda: 1 / 0)
+    ctx.register_provider("unopened", model="m", open=lambda choice, folder: 1 / 0)
+    ctx.register_provider("odd", model="m", open=lambda choice, folder: object())
+"""
+    enable_plugins(hermes_home, raising=raising)
+    expected = {
+        "broken:m": "broken failed: RuntimeError: no more",
+        "unopened:m": "the provider unopened cannot be opened: ZeroDivisionError",
+        "odd:m": "the provider odd has no name, model",
+    }
+    for model, problem in expected.items():
+        result = hermes("chat", "-q", "hi", "--model", model)
+        assert problem in result.err
+        assert "Traceback" not in result.err
+    listed = hermes("models", "list", "--search", "x")
+    assert "ZeroDivisionError" in listed.out + listed.err
+    assert "Traceback" not in listed.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -15,6 +15,8 @@ import hermes_plugin_host
 from hermes_agent.local.built_in import MODEL_NAME as BUILT_IN
 from hermes_agent.local.built_in import BuiltIn
 from hermes_core.config.yaml_reader import is_set
+from hermes_core.errors import PluginError
+from hermes_core.isolate import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,6 +30,7 @@ ANTHROPIC_VERSION: Final = "2023-06-01"
 DEFAULT_EFFORT: Final = "default"
 DEFAULT_SCRIPT_WINDOW: Final = 128_000
 CURRENT_FOLDER: Final = Path()
+PROVIDER_FIELDS: Final = ("name", "model", "base_url", "window", "stream", "close")
 COST_OPTIONS: Final = {"usage": {"include": True}}  # makes OpenRouter report the cost of a response
 
 
@@ -269,6 +272,23 @@ def variable_groups() -> list[VariableGroup]:
     return [own, *providers]
 
 
+def _opens(
+    name: str, create: Callable[[ModelChoice, Path], Provider]
+) -> Callable[[ModelChoice, Path], Provider]:
+    """The function of a plugin that opens its provider; what is wrong with it is an error."""
+
+    def opened(choice: ModelChoice, folder: Path) -> Provider:
+        found = attempt(f"open provider {name}", lambda: create(choice, folder))
+        if isinstance(found, Failure):
+            raise PluginError(f"the provider {name} cannot be opened: {found.reason}")
+        missing = [field for field in PROVIDER_FIELDS if not hasattr(found, field)]
+        if missing:
+            raise PluginError(f"the provider {name} has no {', '.join(missing)}")
+        return found
+
+    return opened
+
+
 def providers() -> list[ProviderPreset]:
     """The providers of the table, then those of enabled plugins."""
     if not is_set("plugins.enabled"):
@@ -281,7 +301,7 @@ def providers() -> list[ProviderPreset]:
                 common,
                 name=added.name,
                 title=added.title,
-                open=added.open or common.open,
+                open=_opens(added.name, added.open) if added.open else common.open,
                 default_url=added.base_url,
                 models=added.models,
                 list_path="" if added.open else common.list_path,

@@ -16,9 +16,16 @@ from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.messages import ModelRequest
 from hermes_agent.providers import selection
 from hermes_agent.providers.apis import OPENAI_API, ModelCheck, ModelChoice, provider_of, providers
-from hermes_agent.providers.failures import http_failure, timed_out, unreachable
+from hermes_agent.providers.failures import (
+    crashed,
+    events_of,
+    http_failure,
+    timed_out,
+    unreachable,
+)
 from hermes_agent.turn_control import Cancel
 from hermes_core.clock import SystemClock
+from hermes_core.isolate import Failure, attempt
 from hermes_core.json_files import read_json, write_json
 from hermes_core.known_models import find_known_model
 from hermes_core.paths import hermes_home
@@ -344,8 +351,12 @@ def list_models(choice: ModelChoice) -> ModelList:
 
     from hermes_agent.providers.http_stream import USER_AGENT, ssl_context  # noqa: PLC0415 - as above
 
-    if choice.api.models is not None:
-        return ModelList([_facts(name) for name in choice.api.models()])
+    models = choice.api.models
+    if models is not None:
+        names = attempt(f"models of {choice.api.name}", lambda: list(models()))
+        if isinstance(names, Failure):
+            return ModelList([], crashed(choice.api.title, names))
+        return ModelList([_facts(str(name)) for name in names])
     provider = choice.provider()
     try:
         response = httpx2.get(
@@ -467,7 +478,7 @@ def run_trial(provider: Provider) -> ModelTestResult:
     text, failure = "", None
     try:
         request = ModelRequest([{"role": "user", "content": TRIAL_PROMPT}], [])
-        for event in provider.stream(request, Cancel()):
+        for event in events_of(provider, request, Cancel()):
             first = first if first is not None else time.monotonic() - began
             if isinstance(event, Failed):
                 failure = event

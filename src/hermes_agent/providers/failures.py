@@ -6,9 +6,15 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.events import Failed, FailureKind
+from hermes_core.isolate import Failure, attempt_each
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_agent.events import ProviderEvent
+    from hermes_agent.messages import ModelRequest
     from hermes_agent.providers.base import Provider
+    from hermes_agent.turn_control import Cancel
 
 # Phrases in error messages about an exceeded context window.
 CONTEXT_PHRASES: Final = (
@@ -211,6 +217,21 @@ def timed_out(provider: Provider, seconds: float) -> Failed:
         TRY_AGAIN,
         is_transient=True,
     )
+
+
+def events_of(provider: Provider, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
+    """What a provider yields; an exception of its code is its last event."""
+
+    def streamed() -> Iterator[ProviderEvent]:
+        yield from provider.stream(request, cancel)
+
+    for event in attempt_each(f"provider {provider.name}", streamed()):
+        yield crashed(provider.name, event) if isinstance(event, Failure) else event
+
+
+def crashed(provider_name: str, failure: Failure) -> Failed:
+    """The code of a provider raised an exception."""
+    return Failed(FailureKind.BROKEN, f"{provider_name} failed: {failure.reason}.")
 
 
 def connection_lost(provider_name: str) -> Failed:

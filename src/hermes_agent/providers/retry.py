@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.context.window import with_result_images
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
-from hermes_agent.providers.failures import interrupted
+from hermes_agent.providers.failures import events_of, interrupted
 from hermes_core.backoff import Backoff
 from hermes_core.human_format import duration
 from hermes_core.media_store import embed_media
@@ -105,7 +105,7 @@ class FallbackProvider:
         for attempt in range(1, self._max_attempts + 1):
             is_streamed = False
             last: ProviderEvent | None = None
-            for event in provider.stream(request, cancel):
+            for event in events_of(provider, request, cancel):
                 last = event
                 if isinstance(event, Failed):
                     break

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
 import itertools
+import locale
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,11 +18,12 @@ from hermes_conversation.pending_input import PendingInput
 from hermes_conversation.slash_commands import Surface
 from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import HermesError, LeaseTakenError
+from hermes_core.errors import HermesError, LeaseTakenError, UsageError
 from hermes_tui.input_history import InputHistory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from hermes_cli.commands.chat.shutdown import ChatShutdown
     from hermes_cli.commands.chat.turn_printer import TurnPrinter
@@ -141,19 +144,23 @@ class LineReader:
     """Reads lines with the editor of the terminal: recalled inputs, completion with Tab.
 
     A pasted text of several lines is one input. Python's readline module is missing in some
-    builds of Python; lines are read without it there.
+    builds of Python, and uses the encoding of the locale: where that is not UTF-8 (LC_ALL=C), it
+    refuses texts of the history. Lines are read without it there.
     """
 
     def __init__(
         self, conversation: Conversation, shutdown: ChatShutdown, out: CommandOutput
     ) -> None:
+        self._conversation = conversation
         self._shutdown = shutdown
         self._out = out
         self._history = InputHistory(prompts_path())
+        self._readline: ModuleType | None = None
+        if codecs.lookup(locale.nl_langinfo(locale.CODESET)).name != "utf-8":
+            return
         try:
             import readline  # noqa: PLC0415 - changes the terminal; only for the line mode
         except ImportError:
-            self._readline = None
             return
         self._readline = readline
         readline.set_auto_history(False)
@@ -191,7 +198,7 @@ class LineReader:
                 self._out.text("")
                 typed = ""  # Ctrl+C clears the line
                 continue
-            if typed and line.startswith(f"{typed}/"):  # a command typed after the suggestion
+            if typed and self._is_command(line.removeprefix(typed)):  # typed after the suggestion
                 line = line.removeprefix(typed)
             if line.strip():
                 self._history.add(line)
@@ -199,13 +206,25 @@ class LineReader:
                     self._readline.add_history(line)
             return line
 
+    def _is_command(self, text: str) -> bool:
+        """Whether a text is a known command, not the rest of a path."""
+        name = text[1:].split(maxsplit=1)[0] if text.startswith("/") and text[1:].strip() else ""
+        try:
+            slash_commands.find(name, slash_commands.project_folder(self._conversation))
+        except UsageError:
+            return False
+        return True
+
 
 def completions(conversation: Conversation, before: str) -> Iterator[str]:
     """What may replace the word before the cursor: a command, its argument, a mentioned file."""
     mention, argument = MENTION.search(before), ARGUMENT.fullmatch(before)
     if mention is not None:
-        for path in conversation.file_index.search(mention[1]):
-            yield f'@"{path}"' if " " in path else f"@{path}"
+        found = conversation.file_index.search(mention[1])
+        # readline replaces the word with what all of them begin with, which must not be less.
+        chosen = [path for path in found if path.startswith(mention[1])] or found[:1]
+        quote = '"' if any(" " in path for path in chosen) else ""
+        yield from (f"@{quote}{path}{quote}" for path in chosen)
     elif argument is not None:
         for command in slash_commands.listed_commands(Surface.TERMINAL):
             if argument[1] in (command.name, *command.aliases):
