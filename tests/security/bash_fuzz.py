@@ -196,8 +196,9 @@ class Room:
         mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
         mounts += ["--ro-bind", str(Path(__file__).resolve()), "/tmp/fuzz.py"]
         limits = ["--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--chdir", "/"]
+        python = os.path.realpath(sys.executable)  # an environment may be below /tmp
         self._process = subprocess.Popen(
-            ["bwrap", *limits, *mounts, "--", sys.executable, "-I", "-S", "/tmp/fuzz.py", "serve"],
+            ["bwrap", *limits, *mounts, "--", python, "-I", "-S", "/tmp/fuzz.py", "serve"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 

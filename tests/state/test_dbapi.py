@@ -136,6 +136,8 @@ def test_every_error_of_apsw_becomes_one_of_the_database() -> None:
 def test_what_is_not_supported_is_refused() -> None:
     with pytest.raises(sqlite3.NotSupportedError):
         sqlite3.connect(":memory:", detect_types=sqlite3.PARSE_DECLTYPES)
+    with pytest.raises(sqlite3.NotSupportedError):
+        sqlite3.register_converter("day", bytes.decode)  # libraries import the name
 
 
 def test_an_abandoned_cursor_ends_its_read(tmp_path: Path) -> None:

@@ -499,6 +499,11 @@ def register_adapter(kind: type, adapter: Callable[[Any], Any]) -> None:
     ADAPTERS[kind] = adapter
 
 
+def register_converter(_name: str, _converter: Callable[[bytes], Any]) -> None:
+    """Refuse a converter: libraries import this name and most do not call it."""
+    raise NotSupportedError("converters are not supported")
+
+
 def _adapt(_cursor: apsw.Cursor, _number: int, value: Any) -> Any:
     """The SQLite value for an object that is none."""
     adapter = ADAPTERS.get(type(value))
