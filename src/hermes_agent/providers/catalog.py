@@ -18,11 +18,11 @@ from hermes_agent.providers import selection
 from hermes_agent.providers.apis import OPENAI_API, ModelCheck, ModelChoice, provider_of, providers
 from hermes_agent.providers.failures import (
     crashed,
-    events_of,
     http_failure,
     timed_out,
     unreachable,
 )
+from hermes_agent.providers.retry import events_of
 from hermes_agent.turn_control import Cancel
 from hermes_core.clock import SystemClock
 from hermes_core.isolate import Failure, attempt

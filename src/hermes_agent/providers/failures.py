@@ -6,15 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.events import Failed, FailureKind
-from hermes_core.isolate import Failure, attempt_each
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import ModelRequest
     from hermes_agent.providers.base import Provider
-    from hermes_agent.turn_control import Cancel
+    from hermes_core.isolate import Failure
 
 # Phrases in error messages about an exceeded context window.
 CONTEXT_PHRASES: Final = (
@@ -217,16 +212,6 @@ def timed_out(provider: Provider, seconds: float) -> Failed:
         TRY_AGAIN,
         is_transient=True,
     )
-
-
-def events_of(provider: Provider, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-    """What a provider yields; an exception of its code is its last event."""
-
-    def streamed() -> Iterator[ProviderEvent]:
-        yield from provider.stream(request, cancel)
-
-    for event in attempt_each(f"provider {provider.name}", streamed()):
-        yield crashed(provider.name, event) if isinstance(event, Failure) else event
 
 
 def crashed(provider_name: str, failure: Failure) -> Failed:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.context.window import with_result_images
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
-from hermes_agent.providers.failures import events_of, interrupted
+from hermes_agent.providers.failures import crashed, interrupted
 from hermes_core.backoff import Backoff
 from hermes_core.human_format import duration
+from hermes_core.isolate import Failure, attempt_each
 from hermes_core.media_store import embed_media
 
 if TYPE_CHECKING:
@@ -44,6 +45,16 @@ FALLBACK_KINDS: Final = frozenset(
         FailureKind.BROKEN,
     }
 )
+
+
+def events_of(provider: Provider, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
+    """What a provider yields; an exception of its code is its last event."""
+
+    def streamed() -> Iterator[ProviderEvent]:
+        yield from provider.stream(request, cancel)
+
+    for event in attempt_each(f"provider {provider.name}", streamed()):
+        yield crashed(provider.name, event) if isinstance(event, Failure) else event
 
 
 class FallbackProvider:
