@@ -617,7 +617,7 @@ class DiffView(TypedDict):
     numbers: list[int]
 
 
-class RestorePreview(TypedDict):
+class RestorePlanView(TypedDict):
     """What a restore would change."""
 
     files: list[PlannedFile]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.file_history import CheckpointSelection
     from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.protocol import CheckpointChoice, DiffView, RestoreOutcome, RestorePreview
+    from tui_gateway.protocol import CheckpointChoice, DiffView, RestoreOutcome, RestorePlanView
 
 
 def listed(peer: Dispatcher, *, session_id: str) -> list[CheckpointSummary]:
@@ -38,7 +38,7 @@ def diff(peer: Dispatcher, *, session_id: str, scope: str = "") -> DiffView:
 
 def preview(
     peer: Dispatcher, *, session_id: str, **choice: Unpack[CheckpointChoice]
-) -> RestorePreview:
+) -> RestorePlanView:
     """What a restore would change: of a checkpoint, of a prompt and all later ones, or of the last
     exchanges.
     """

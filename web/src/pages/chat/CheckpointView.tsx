@@ -7,7 +7,7 @@ import { errorMessage } from "@/components/notices";
 import { parseDiff, showInvisible } from "@/components/toolText";
 import { useTexts } from "@/i18n";
 
-type RestorePreview = RpcSchemas["RestorePreview"];
+type RestorePreview = RpcSchemas["RestorePlanView"];
 type RestoreOutcome = RpcSchemas["RestoreOutcome"];
 type Restore = Omit<RpcParams<"checkpoints.restore">, "session_id">;
 
