@@ -6,11 +6,11 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
-from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.messages import ToolCall, Usage, author_block
 from hermes_core.human_format import plural
 
 if TYPE_CHECKING:
-    from hermes_agent.messages import Message, ToolCall
+    from hermes_agent.messages import Author, Message, ToolCall
     from hermes_state.sessions.usage import AnswerUsage
 
 
@@ -198,6 +198,29 @@ class Reply(NamedTuple):
     cost: float | None = None  # in dollars, if the provider reports it
     reasoning_content: str | None = None  # to be sent back with the calls; it may be empty
     reasoning_details: tuple[object, ...] = ()  # signed reasoning, to be sent back as it is
+    author: Author | None = None  # who is to get back what it has sent
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model ended without saying or calling anything."""
+        return self.finish_reason == "stop" and not self.calls and not self.text.strip()
+
+    def message(self) -> Message:
+        """The answer as a message."""
+        message: Message = {"role": "assistant", "content": self.text}
+        if self.calls:
+            message["tool_calls"] = [call.stored() for call in self.calls]
+        if self.reasoning:
+            message["reasoning"] = self.reasoning
+        if self.reasoning_content is not None:
+            message["reasoning_content"] = self.reasoning_content
+        details = list(self.reasoning_details)
+        is_kept = details or self.reasoning or any(call.extra for call in self.calls)
+        if self.author is not None and (is_kept or self.reasoning_content is not None):
+            details.insert(0, author_block(self.author))
+        if details:
+            message["reasoning_details"] = details
+        return message
 
 
 class Failed(NamedTuple):
@@ -227,6 +250,7 @@ class Retrying(NamedTuple):
     usage: Usage = Usage()  # of the failed attempt
     attempt: int = 1  # the number of the next attempt
     max_attempts: int = 1
+    drops_text: bool = False  # what was streamed so far is replaced by the next attempt
 
     @property
     def description(self) -> str:
@@ -324,7 +348,7 @@ class TurnFinished(NamedTuple):
         return with_notice(self.text, self.notice)
 
 
-ProviderEvent = TextDelta | ReasoningDelta | Reply | Failed | Retrying
+ProviderEvent = TextDelta | ReasoningDelta | Reply | Failed | Retrying | Notice
 Event = (
     TurnStarted
     | TextDelta

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, cast
 
 from hermes_core.media_store import REFERENCE_SCHEME
 from hermes_core.messages import FunctionCall, Message, ToolCallDict
@@ -25,11 +25,13 @@ class ToolCall(NamedTuple):
     id: str
     name: str
     arguments: str
+    extra: JsonObject | None = None  # what the provider has sent with it, such as a signature
 
     def stored(self) -> ToolCallDict:
         """The call in the message format."""
         function: FunctionCall = {"name": self.name, "arguments": self.arguments}
-        return {"id": self.id, "type": "function", "function": function}
+        call: ToolCallDict = {"id": self.id, "type": "function", "function": function}
+        return cast("ToolCallDict", {**self.extra, **call}) if self.extra else call
 
 
 @dataclass(slots=True)
@@ -39,6 +41,39 @@ class PartialCall:
     id: str = ""
     name: str = ""
     arguments: str = ""
+    extra: JsonObject = field(default_factory=dict)
+
+
+class Author(NamedTuple):
+    """The model that wrote an answer, and its provider."""
+
+    provider: str
+    model: str
+
+
+AUTHOR_TYPE: Final = "author"  # of the first of the blocks that are kept of an answer
+
+
+def author_block(author: Author) -> JsonObject:
+    """The block that names the author of the others."""
+    return {"type": AUTHOR_TYPE, **author._asdict()}
+
+
+def author_of(message: Message) -> Author | None:
+    """The model that wrote the reasoning of an answer; None if that is not known."""
+    details = message.get("reasoning_details")
+    first = details[0] if isinstance(details, list) and details else None
+    if not isinstance(first, dict) or first.get("type") != AUTHOR_TYPE:
+        return None
+    return Author(str(first.get("provider")), str(first.get("model")))
+
+
+def kept_blocks(message: Message) -> list[JsonObject]:
+    """The blocks of an answer that its provider gets back, as it has sent them."""
+    details = message.get("reasoning_details")
+    if not isinstance(details, list):
+        return []
+    return [each for each in details if isinstance(each, dict) and each.get("type") != AUTHOR_TYPE]
 
 
 class PromptIdentity(NamedTuple):
@@ -95,24 +130,8 @@ class ModelRequest(NamedTuple):
     tools: list[ToolSchema]
     max_tokens: int | None = None
     may_have_images: bool = True
+    may_call: bool = True  # otherwise the tools are declared, but must not be called
     input_tokens: int = 0  # an estimate of the request; 0 if there is none
-
-
-def answer_message(
-    text: str,
-    calls: tuple[ToolCall, ...],
-    reasoning_content: str | None = None,
-    reasoning_details: tuple[object, ...] = (),
-) -> Message:
-    """An answer as a message."""
-    message: Message = {"role": "assistant", "content": text}
-    if reasoning_content is not None:
-        message["reasoning_content"] = reasoning_content
-    if reasoning_details:
-        message["reasoning_details"] = list(reasoning_details)
-    if calls:
-        message["tool_calls"] = [call.stored() for call in calls]
-    return message
 
 
 def calls_in(message: Message) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.compaction import is_due
 from hermes_agent.context.window import (
@@ -44,7 +44,7 @@ from hermes_agent.events import (
     repetition_notice,
     step_limit_notice,
 )
-from hermes_agent.messages import ModelRequest, Usage, answer_message, result_message
+from hermes_agent.messages import ModelRequest, Usage, result_message
 from hermes_agent.providers.failures import interrupted
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.tools.base import failure
@@ -175,8 +175,7 @@ class Turn:
     def _loop(self) -> Generator[Event, None, TurnFinished]:
         max_steps = self._deps.max_steps
         for number in range(1, max_steps + 1):
-            tools = self._deps.toolbox.schemas() if number < max_steps else []
-            answer = yield from self._request_within_window(tools, number)
+            answer = yield from self._request_within_window(self._deps.toolbox.schemas(), number)
             if isinstance(answer, Failed):
                 return self._failure(answer)
             if not answer.calls:
@@ -241,7 +240,8 @@ class Turn:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
         has_images = self._deps.prepared.may_have_images
         tokens = self._size()
-        return ModelRequest(messages, tools, may_have_images=has_images, input_tokens=tokens)
+        may_call = number < self._deps.max_steps
+        return ModelRequest(messages, tools, None, has_images, may_call, tokens)
 
     def _request_within_window(
         self, tools: list[ToolSchema], number: int
@@ -307,6 +307,8 @@ class Turn:
         self._usage += (usage := settled.usage)
         changes: list[Change] = settled.changes(draft.uid)
         if isinstance(last, Reply):
+            if not request.may_call:  # some servers let the model call tools all the same
+                last = last._replace(calls=())
             received = last
             if not last.calls:
                 last = last._replace(text=deps.hooks.final_answer(last.text))
@@ -315,11 +317,7 @@ class Turn:
                     if not self._feedback:
                         changes += self._final_changes(self._finished(last, number), usage)
             text, row_id = last.text, self._store_answer(draft, last, changes)
-            self.messages.append(
-                answer_message(
-                    last.text, last.calls, last.reasoning_content, last.reasoning_details
-                )
-            )
+            self.messages.append(last.message())
             deps.hooks.request_completed(fields, usage, received, started_at)
             deps.window.accept(usage.context)
         else:
@@ -369,15 +367,7 @@ class Turn:
 
     def _store_answer(self, draft: Draft, reply: Reply, changes: list[Change]) -> int:
         try:
-            row_id = draft.finish(
-                reply.finish_reason,
-                also=changes,
-                content=reply.text,
-                reasoning=reply.reasoning or None,
-                reasoning_content=reply.reasoning_content,
-                reasoning_details=list(reply.reasoning_details) or None,
-                tool_calls=[call.stored() for call in reply.calls] or None,
-            )
+            row_id = draft.finish(reply.finish_reason, also=changes, **_fields_of(reply))
         except BaseException:
             self._is_released = False
             raise
@@ -402,7 +392,9 @@ class Turn:
             elif isinstance(event, ReasoningDelta):
                 draft.write(event.text, "reasoning")
                 yield event
-            elif isinstance(event, Retrying):
+            elif isinstance(event, Retrying | Notice):
+                if isinstance(event, Retrying) and event.drops_text:
+                    draft.restart()
                 yield event
             else:
                 return event
@@ -483,6 +475,10 @@ class Turn:
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id, text=text)
         return bool(pending)
+
+
+def _fields_of(reply: Reply) -> dict[str, Any]:
+    return {**reply.message()}
 
 
 def _with_problem(finished: TurnFinished, found: ProblemNotice) -> TurnFinished:

@@ -218,6 +218,8 @@ class EventView:
             await self._app.attach_image(path)
 
     async def _status(self, update: StatusUpdate) -> None:
+        if update.drops_text:
+            await self._app.transcript.drop_answer()
         if update.topic == "retrying":
             self._app.status.set_note(update.text, update.seconds)
         elif update.text != self._app.conversation.notice:  # shown when it was opened

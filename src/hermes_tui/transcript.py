@@ -118,6 +118,14 @@ class Transcript(VerticalScroll, can_focus=False):
             answer, self._answer = self._answer, None
             await answer.finish()
 
+    async def drop_answer(self) -> None:
+        """Remove the current answer: another attempt at it follows."""
+        answer, reasoning = self._answer, self._reasoning
+        await self.finish_answer()
+        for shown in (answer, reasoning):
+            if shown is not None:
+                await shown.remove()
+
     async def start_tool(self, call: ToolStart) -> None:
         """Add the row of a running tool."""
         change = written_change(call.name, call.args_text, call.before)

@@ -147,7 +147,7 @@ def client_event(event: events.Event) -> ClientEvent | None:
 def _status_event(event: events.Event) -> ClientEvent | None:
     if isinstance(event, events.Retrying):
         text = with_command_name(event.description)
-        return StatusUpdate("retrying", text, round(event.seconds, 1))
+        return StatusUpdate("retrying", text, round(event.seconds, 1), event.drops_text)
     if isinstance(event, events.Notice):
         topic = "continued" if event.ends_answer else "status"
         return StatusUpdate(topic, with_command_name(event.text))

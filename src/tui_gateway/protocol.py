@@ -238,7 +238,8 @@ class ToolComplete:
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
     """A status message; `kind` is status, retrying, review or continued (another answer of the turn
-    follows), `seconds` the time to the next attempt.
+    follows), `seconds` the time to the next attempt; with `drops_text`, what was streamed of the
+    current answer is not part of it.
     """
 
     kind: ClassVar[str] = "status.update"
@@ -246,6 +247,7 @@ class StatusUpdate:
     topic: str
     text: str
     seconds: float = 0.0
+    drops_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +367,10 @@ def parse_event(kind: str, payload: JsonObject) -> ClientEvent | None:
     if kind == SessionInfo.kind:
         return SessionInfo.read(payload)
     if kind == StatusUpdate.kind:
-        return StatusUpdate(str(payload.get("kind")), str(payload.get("text")))
+        topic, drops_text = str(payload.get("kind")), payload.get("drops_text") is True
+        seconds = payload.get("seconds")
+        pause = float(seconds) if isinstance(seconds, int | float) else 0.0
+        return StatusUpdate(topic, str(payload.get("text")), pause, drops_text)
     event_type = EVENT_TYPES.get(kind)
     return None if event_type is None else parse(event_type, payload)
 

@@ -12,6 +12,7 @@ from tui_gateway.protocol import (
     AnswerUsageInfo,
     InflightTurn,
     MessageDelta,
+    StatusUpdate,
     ToolComplete,
     ToolStart,
     UsageView,
@@ -42,6 +43,8 @@ class TurnView:
         """Add an event."""
         if isinstance(event, MessageDelta):
             self._text += event.text
+        elif isinstance(event, StatusUpdate) and event.drops_text:
+            self._text = ""
         elif isinstance(event, ToolStart):
             self._tools[event.tool_id] = event
         elif isinstance(event, ToolComplete):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.events import TurnEnd
-from hermes_agent.providers.anthropic import Anthropic, as_blocks
+from hermes_agent.providers.anthropic import Anthropic, as_blocks, with_cache_points
 from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def test_a_turn_with_a_tool(scene: Scene) -> None:
 
 
 def test_an_incomplete_answer_is_stored_and_reported(scene: Scene) -> None:
-    server = scene.server("steps: [{say: This much, cut: true}]")
+    server = scene.server(f"steps: [{', '.join(['{say: This much, cut: true}'] * 4)}]")
     agent = scene.with_providers([Anthropic("claude", "key", server.base_url)])
     finished = list(agent.turn("hi"))[-1]
     assert finished.end is TurnEnd.FAILED
@@ -55,4 +55,4 @@ def test_turns_alternate_and_the_beginning_can_be_cached() -> None:
     assert system == "S"
     assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
     assert [block["text"] for block in turns[0]["content"]] == ["a", "b"]
-    assert all("cache_control" in turn["content"][-1] for turn in turns)
+    assert all("cache_control" in turn["content"][-1] for turn in with_cache_points(turns))

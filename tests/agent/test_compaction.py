@@ -31,7 +31,7 @@ def test_the_context_shrinks_and_the_history_does_not(scene: Scene) -> None:
     assert result.summary == "They want tea."
     list(agent.turn("and now?"))
     sent = [request["content"] for request in scene.servers[0].requests[-1]["messages"]]
-    assert sent[:2] == ["Be brief.", f"{SUMMARY_HEADING}They want tea."]
+    assert sent[:2] == ["Be brief.", f"{SUMMARY_HEADING}They want tea.\n\n2 {LONG}"]
     assert sent[-1] == "and now?"
     assert f"0 {LONG}" not in sent
     everything = scene.db.get_messages(agent.session_id, include_inactive=True)
@@ -174,10 +174,10 @@ def test_a_long_conversation_keeps_files_wishes_and_open_steps(scene: Scene) -> 
     for needed in ("never use red ink", "maps/north.txt", "maps/south.txt", "name the islands"):
         assert needed in context
     assert "draw the map" not in context
-    first_kept = server.requests[-1]["messages"][2]["content"]
-    number = int(first_kept.split(":")[0].removeprefix("wish "))
-    assert f"wish {number - 1}: " in context  # the newest that leave the context
-    assert f"wish {number}: " not in context
+    carried, _, first_kept = context.rpartition("\n\nwish ")
+    number = int(first_kept.split(":")[0])
+    assert f"wish {number - 1}: " in carried  # the newest that leave the context
+    assert f"wish {number}: " not in carried
     assert len(scene.db.get_messages(agent.session_id, include_inactive=True)) > 300
 
 
@@ -208,9 +208,9 @@ def test_a_single_long_turn_is_compacted_and_keeps_its_prompt(scene: Scene) -> N
     assert isinstance(answer, TurnFinished)
     assert not answer.error
     assert max(sizes) < 8_500
-    assert last[2]["role"] == "user"
-    assert last[2]["content"].startswith(prompt)
-    assert "It is raining." in last[2]["content"]
+    assert last[1]["role"] == "user"
+    assert f"\n\n{prompt}" in last[1]["content"]
+    assert "It is raining." in last[1]["content"]
     assert "Some files are written." in last[1]["content"]
     assert "- f0\n" in last[1]["content"]
     called = [call["id"] for message in last for call in message.get("tool_calls", ())]

@@ -19,7 +19,7 @@ from hermes_agent.context.window import (
     newest_that_fit,
     with_short_results,
 )
-from hermes_agent.events import Failed, FailureKind, Notice, TextDelta, TurnEnd
+from hermes_agent.events import Failed, FailureKind, Notice, Retrying, TextDelta, TurnEnd
 from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.anthropic import Anthropic
 from hermes_agent.providers.failures import ErrorReport, http_failure
@@ -54,7 +54,7 @@ def test_a_request_that_is_too_long_is_compacted_and_repeated(scene: Scene) -> N
     assert notices(events) == [SUMMARIZED_NOTICE]
     assert [item.text for item in of_kind(events, TextDelta)] == ["Here ", "you ", "are."]
     sent = [request["content"] for request in scene.servers[0].requests[-1]["messages"]]
-    assert sent[1] == f"{SUMMARY_HEADING}Summary."
+    assert sent[1].startswith(f"{SUMMARY_HEADING}Summary.\n\n")
     assert sent[-1] == "last"
     everything = scene.db.get_messages(agent.session_id, include_inactive=True)
     assert {f"{number} {LONG}" for number in range(6)} <= {row["content"] for row in everything}
@@ -82,7 +82,8 @@ def test_a_request_that_would_not_fit_is_not_sent(scene: Scene) -> None:
     events = list(agent.turn(LONG * 5))
     assert notices(events)[0] == SUMMARIZED_NOTICE
     assert len(scene.servers[0].requests) == 4
-    assert scene.servers[0].requests[3]["messages"][1]["content"] == f"{SUMMARY_HEADING}Summary."
+    sent = scene.servers[0].requests[3]["messages"][1]["content"]
+    assert sent.startswith(f"{SUMMARY_HEADING}Summary.\n\n")
 
 
 def test_a_long_result_is_truncated_on_screen_and_stored_completely(scene: Scene) -> None:
@@ -108,20 +109,23 @@ def test_where_nothing_can_be_summed_up_results_are_shortened_further(scene: Sce
     assert len(second["content"]) < len(first["content"]) / 4
 
 
-def test_a_request_is_not_repeated_after_streamed_text(scene: Scene) -> None:
-    agent = overflowing_agent(scene, "{say: Half of, cut: true}, {say: no}", 100_000)
+def test_the_answer_after_a_cut_replaces_what_was_streamed(scene: Scene) -> None:
+    agent = overflowing_agent(scene, "{say: Half of, cut: true}, {say: All of it.}", 100_000)
     events = list(agent.turn("hi"))
-    assert events[-1].end is TurnEnd.FAILED
-    assert scene.messages(agent) == [("user", "hi"), ("assistant", "Half of")]
+    assert events[-1].end is TurnEnd.COMPLETE
+    (retry,) = of_kind(events, Retrying)
+    assert retry.drops_text
+    assert scene.messages(agent) == [("user", "hi"), ("assistant", "All of it.")]
 
 
-def test_no_fallback_is_tried_after_streamed_text(scene: Scene) -> None:
-    servers = [scene.server(f"steps: [{step}]") for step in ("{say: Half, cut: true}", "{say: B}")]
+def test_a_fallback_replaces_what_was_streamed(scene: Scene) -> None:
+    cut = ", ".join(["{say: Half, cut: true}"] * 4)
+    servers = [scene.server(f"steps: [{step}]") for step in (cut, "{say: B}")]
     agent = scene.with_providers([OpenAICompatible("m", server.base_url) for server in servers])
     events = list(agent.turn("hi"))
-    assert [item.text for item in of_kind(events, TextDelta)] == ["Half"]
-    assert scene.messages(agent) == [("user", "hi"), ("assistant", "Half")]
-    assert servers[1].requests == []
+    assert [item.text for item in of_kind(events, TextDelta)] == ["Half"] * 4 + ["B"]
+    assert [item.drops_text for item in of_kind(events, Retrying)] == [True] * 4
+    assert scene.messages(agent) == [("user", "hi"), ("assistant", "B")]
 
 
 @pytest.mark.parametrize(

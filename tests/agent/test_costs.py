@@ -87,7 +87,7 @@ def test_a_model_on_this_machine_costs_nothing(scene: Scene) -> None:
 
 def test_an_interrupted_answer_is_counted_by_its_streamed_text(scene: Scene) -> None:
     text = "word " * 100
-    agent = far(scene, f"{{say: {text}, cut: true}}")
+    agent = far(scene, ", ".join([f"{{say: {text}, cut: true}}"] * 4))
     assert list(agent.turn("q " * 1_000))[-1].end is TurnEnd.FAILED
     result = row(scene, agent)
     assert result["input_tokens"] >= 500

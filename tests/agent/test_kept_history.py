@@ -107,7 +107,7 @@ def test_a_message_of_another_program_is_seen(scene: Scene) -> None:
     talk(agent, "Q1")
     scene.db.append_message(agent.session_id, "user", "from elsewhere")
     talk(agent, "Q2")
-    assert sent_texts(scene) == ["Q1", "A1", "from elsewhere", "Q2"]
+    assert sent_texts(scene) == ["Q1", "A1", "from elsewhere\n\nQ2"]
 
 
 def test_a_conversation_that_was_ended_is_reopened(scene: Scene) -> None:
@@ -125,7 +125,7 @@ def test_the_next_turn_after_a_failure_reads_the_history(scene: Scene, reads: li
     agent = scene.agent("steps: [{say: A1}, {fail: {status: 400}}, {say: A3}]")
     talk(agent, "Q1", "Q2", "Q3")
     assert len(reads) == 2
-    assert sent_texts(scene) == ["Q1", "A1", "Q2", "Q3"]
+    assert sent_texts(scene) == ["Q1", "A1", "Q2\n\nQ3"]
 
 
 def test_requests_use_one_connection(scene: Scene) -> None:

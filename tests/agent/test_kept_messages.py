@@ -6,6 +6,7 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 from hermes_agent.providers.openai_compatible import EncodedMessages
+from hermes_agent.providers.rules import UNKNOWN
 
 if TYPE_CHECKING:
     from hermes_agent.messages import Message
@@ -19,7 +20,7 @@ def test_short_messages_are_kept_in_little_memory() -> None:
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        kept = encoded.of(messages)
+        kept = encoded.of(messages, UNKNOWN)
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -112,8 +112,11 @@ def test_the_pause_may_be_milliseconds_or_a_date() -> None:
     assert 0 < seconds <= 100
 
 
+HALF = "{say: Half of, cut: true}"
+
+
 def test_a_lost_connection_has_advice_instead_of_a_class_name(scene: Scene) -> None:
-    last = list(scene.agent("steps: [{say: Half of, cut: true}]").turn("hi"))[-1]
+    last = list(scene.agent(f"steps: [{', '.join([HALF] * 4)}]").turn("hi"))[-1]
     assert "Error" not in last.error
     assert "/retry" in last.error
     assert "kept" in last.error
@@ -256,7 +259,8 @@ def test_signed_thinking_is_sent_back_with_the_calls_it_led_to(scene: Scene) -> 
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "signed"}
     assert second["messages"][-2]["content"][0] == thinking
     assert "thinking" not in third  # the second answer came without any
-    assert agent.conversation_store.history()[1]["reasoning_details"] == [thinking]
+    author = {"type": "author", "provider": "127.0.0.1", "model": "claude-sonnet-4-5"}
+    assert agent.conversation_store.history()[1]["reasoning_details"] == [author, thinking]
 
 
 def test_durations_are_readable() -> None:

@@ -41,7 +41,9 @@ class Compaction:
 
     def assert_sent(self, *messages: dict[str, Any]) -> None:
         prompt = sent_messages(self.scene)[0][0]
-        assert serialised(sent_messages(self.scene)[-1]) == serialised([prompt, *messages])
+        summary, first, *others = messages
+        joined = user_message(f"{summary['content']}\n\n{first['content']}")
+        assert serialised(sent_messages(self.scene)[-1]) == serialised([prompt, joined, *others])
 
 
 def test_after_a_compaction_summary_and_tail_are_sent_and_stay_the_same(scene: Scene) -> None:

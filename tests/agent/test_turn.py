@@ -192,7 +192,7 @@ def test_another_model_steps_in(scene: Scene) -> None:
 
 
 def test_text_streamed_before_a_lost_connection_is_kept(scene: Scene) -> None:
-    agent = scene.agent("steps: [{say: This much and, cut: true}]")
+    agent = scene.agent(f"steps: [{', '.join(['{say: This much and, cut: true}'] * 4)}]")
     turn = list(agent.turn("hi"))
     assert turn[-1].end is TurnEnd.FAILED
     last = scene.rows(agent)[-1]
@@ -239,7 +239,7 @@ def test_an_interrupt_stops_a_running_tool(scene: Scene) -> None:
 def test_calls_left_open_by_a_crash_are_closed_when_the_conversation_continues(
     scene: Scene,
 ) -> None:
-    agent = scene.agent(HELLO)
+    agent = scene.agent(HELLO, echo())
     agent.conversation_store.begin()
     scene.db.append_message(agent.session_id, "user", "go")
     calls = [{"id": "c9", "type": "function", "function": {"name": "echo", "arguments": "{}"}}]
@@ -249,7 +249,7 @@ def test_calls_left_open_by_a_crash_are_closed_when_the_conversation_continues(
     assert (closed["role"], closed["tool_call_id"]) == ("tool", "c9")
     assert "was interrupted" in closed["content"]
     roles = [request["role"] for request in scene.servers[0].requests[0]["messages"]]
-    assert roles == ["system", "user", "assistant", "tool", "user"]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
 
 
 def test_a_resumed_conversation_sends_its_rendered_history(scene: Scene) -> None:
@@ -428,7 +428,7 @@ def test_run_conversation_returns_the_outcome_of_a_turn(scene: Scene) -> None:
     json.dumps(result["messages"])
 
 
-def test_the_last_request_of_a_turn_has_no_tools_and_says_so(scene: Scene) -> None:
+def test_the_last_request_of_a_turn_forbids_tools_and_says_so(scene: Scene) -> None:
     agent = scene.agent(
         f"steps: [{{calls: [{CALL}]}}, {{calls: [{CALL}]}}, {{say: Done.}}]", echo(), max_steps=3
     )
@@ -437,7 +437,8 @@ def test_the_last_request_of_a_turn_has_no_tools_and_says_so(scene: Scene) -> No
     assert last.text == "Done."
     assert "limit of 3 steps" in last.notice
     before, last = scene.servers[0].requests[-2:]
-    assert before["tools"]
-    assert not last.get("tools")
+    assert before["tools"] == last["tools"]  # their beginnings are the same
+    assert "tool_choice" not in before
+    assert last["tool_choice"] == "none"
     assert last["messages"][-1]["content"] == OUT_OF_REQUESTS
     assert before["messages"][-1]["content"] != OUT_OF_REQUESTS

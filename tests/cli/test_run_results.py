@@ -29,8 +29,8 @@ def serve() -> Iterator[Any]:
     ("steps", "code", "words"),
     [
         ("[{say: It ends in the, finish: length}]", 4, ["cut off", "continue", "max_output"]),
-        ("[{say: ''}]", 5, ["empty answer", "/model"]),
-        ("[{think: Hm., say: ''}]", 5, ["reasoning", "no answer"]),
+        ("[{say: ''}, {say: ''}]", 5, ["empty answer", "/model"]),
+        ("[{think: Hm., say: ''}, {think: Hm., say: ''}]", 5, ["reasoning", "no answer"]),
         ("[{say: '', finish: content_filter}]", 6, ["withheld", "content_filter"]),
         ("[{say: '', finish: refusal}]", 6, ["declined", "refusal"]),
         (f"[{', '.join([LOOP] * 9)}]", 8, ["same call", "echo loop", "?"]),

@@ -104,7 +104,9 @@ async def test_a_reply_that_is_not_whole_says_so(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     loop = "{calls: [{name: terminal, arguments: {command: echo again}}]}"
-    answering(f"[{{say: It ends, finish: length}}, {{say: ''}}, {', '.join([loop] * 5)}]")
+    answering(
+        f"[{{say: It ends, finish: length}}, {{say: ''}}, {{say: ''}}, {', '.join([loop] * 5)}]"
+    )
     async with running_gateway(db, tmp_path) as service:
         for number in range(1, 4):
             await service.receiver.receive("local", local_message("hi", f"m{number}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.events import MessageStored, TextDelta, ToolFinished, ToolStarted
+from hermes_agent.events import MessageStored, Retrying, TextDelta, ToolFinished, ToolStarted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agent.conftest import Scene
     from hermes_agent.agent import AIAgent
     from hermes_agent.events import Event
+    from hermes_agent.tools.base import Tool
 
 Messages = list[dict[str, Any]]
 
@@ -30,6 +31,8 @@ def rendered_turn(text: Any, events: Iterable[Event]) -> Messages:
     for event in events:
         if isinstance(event, TextDelta):
             streamed += event.text
+        elif isinstance(event, Retrying) and event.drops_text:
+            streamed = ""
         elif isinstance(event, MessageStored) and event.role == "assistant":
             messages.append({"role": "assistant", "content": streamed})
             streamed = ""
@@ -55,10 +58,10 @@ def assert_extends(earlier: Messages, later: Messages) -> None:
     assert serialised(later)[: len(earlier)] == serialised(earlier)
 
 
-def reopen_agent(scene: Scene, agent: AIAgent, **options: Any) -> AIAgent:
+def reopen_agent(scene: Scene, agent: AIAgent, *tools: Tool, **options: Any) -> AIAgent:
     """Continue the conversation with a new agent on the same server."""
     provider = OpenAICompatible("scripted", scene.servers[0].base_url, **options)
-    return scene.with_providers([provider], session_id=agent.session_id)
+    return scene.with_providers([provider], *tools, session_id=agent.session_id)
 
 
 def sent_messages(scene: Scene) -> list[Messages]:

@@ -60,7 +60,7 @@ async def test_a_turn_is_shown_and_stored(opened: Open) -> None:
 
 
 async def test_an_empty_answer_and_the_time_to_a_retry_are_shown(opened: Open) -> None:
-    app = opened("[{say: ''}]")
+    app = opened("[{say: ''}, {say: ''}]")
     async with app.run_test(size=SIZE) as pilot:
         await submit_and_wait(pilot, "hi")
         assert "scripted returned an empty answer" in " ".join(notice_texts(app))

@@ -489,6 +489,9 @@ class TurnRunner:
 
 
 def _ends_answer(event: Event) -> bool:
+    """Whether other text follows than what was streamed so far."""
+    if isinstance(event, events.Retrying):
+        return event.drops_text
     return isinstance(event, events.Notice) and event.ends_answer
 
 

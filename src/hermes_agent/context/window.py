@@ -11,7 +11,7 @@ from hermes_agent.events import Failed
 from hermes_agent.messages import image_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes_agent.context.compaction import CompactionResult
@@ -315,29 +315,6 @@ class ContextWindow:
         self._divisor *= SHORTEN_FACTOR
         self._is_exhausted = True  # nothing more can be done in this turn
         return SHORTENED_NOTICE
-
-
-CAPTION: Final = "[The images of the results above]"
-
-
-def with_result_images(messages: Iterable[Message]) -> list[Message]:
-    """The messages, with the images of results after each run of them."""
-    shown: list[Message] = []
-    pending: list[str] = []
-    for message in messages:
-        if pending and message.get("role") != "tool":
-            shown.append(_image_message(pending))
-            pending = []
-        shown.append(message)
-        reference = image_in(message)
-        if reference:
-            pending.append(reference)
-    return [*shown, _image_message(pending)] if pending else shown
-
-
-def _image_message(references: list[str]) -> Message:
-    images = [{"type": "image_url", "image_url": {"url": url}} for url in references]
-    return {"role": "user", "content": [{"type": "text", "text": CAPTION}, *images]}
 
 
 LOST_RESULT_TEXT = "This call was interrupted; it is unknown whether it took effect."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.context.compaction import SUMMARY_HEADING
 from hermes_agent.costs import complete
 from hermes_agent.events import Failed, ToolFinished
-from hermes_agent.messages import ModelRequest, answer_message, result_message
+from hermes_agent.messages import ModelRequest, result_message
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.turn_control import Cancel
 from hermes_core.isolate import Step, run_all
@@ -164,7 +164,7 @@ def review(deps: ReviewDependencies, messages: list[Message], cancel: Cancel) ->
         last = complete(deps.provider, request, cancel, deps.store)
         if isinstance(last, Failed) or not last.calls:
             break
-        conversation.append(answer_message(last.text, last.calls))
+        conversation.append(last.message())
         for call, result in _results(deps, last.calls, cancel, number):
             conversation.append(result_message(call, result))
             saved += _saved(call, result)

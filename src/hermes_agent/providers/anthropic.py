@@ -10,8 +10,12 @@ from hermes_agent.events import ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.apis import ANTHROPIC, ANTHROPIC_VERSION
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, within_window
-from hermes_core.json_values import whole_characters
+from hermes_agent.providers.rules import ANTHROPIC as ANTHROPIC_RULES
+from hermes_agent.providers.shaping import CALL_PLACE, TEXT_PLACE, parts_in_order
+from hermes_agent.tools.base import error_in
+from hermes_core.json_values import objects_in, whole_characters
 from hermes_core.known_models import find_known_model
+from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -141,7 +145,8 @@ class Block(TypedDict, total=False):
     name: str
     input: JsonObject
     tool_use_id: str
-    content: str
+    content: str | list[Block]
+    is_error: bool
     thinking: str
     signature: str
     data: str  # of redacted thinking
@@ -172,6 +177,7 @@ class RequestBody(TypedDict, total=False):
     stream: bool
     system: list[Block]
     tools: list[AnthropicTool]
+    tool_choice: Mapping[str, str]
     thinking: ThinkingOption
     output_config: OutputConfig
 
@@ -234,7 +240,7 @@ class Anthropic(HttpProvider):
         effort: str = "",
     ) -> None:
         headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
-        super().__init__(model, base_url, "messages", headers)
+        super().__init__(model, base_url, "messages", headers, ANTHROPIC_RULES)
         self.max_output = max_output or output_limit(model)
         self._effort = effort
         known_model = None if window else find_known_model(base_url, model)
@@ -249,14 +255,19 @@ class Anthropic(HttpProvider):
     def body(self, request: ModelRequest) -> bytes:
         """The body of a request."""
         limit = within_window(request.max_tokens or self.max_output, request, self.window)
-        thinking = thinking_fields(self.model, self._effort, limit)
-        if not _has_its_thinking(request.messages):
-            thinking.pop("thinking", None)
-        system, messages = as_blocks(request.messages)
+        version = parse_version(self.model)
+        has_budget = version is None or version.number < ADAPTIVE_VERSION
+        effort = self._effort if self.rules.has_effort else ""
+        thinking = thinking_fields(self.model, effort, limit)
+        system, messages = as_blocks(self.shaped(request))
+        if has_budget and not has_its_thinking(messages):
+            thinking = {}
+        if has_budget and version is not None and not thinking:
+            messages = without_thinking(messages)
         body: RequestBody = {
             "model": self.model,
             "max_tokens": limit,
-            "messages": messages,
+            "messages": with_cache_points(messages),
             "stream": True,
         }
         if "thinking" in thinking:
@@ -265,32 +276,45 @@ class Anthropic(HttpProvider):
             body["output_config"] = thinking["output_config"]
         if system:
             body["system"] = [{"type": "text", "text": system, "cache_control": CACHE_CONTROL}]
-        if request.tools:
+        if request.tools and self.rules.has_tools:
             body["tools"] = [_tool_schema(tool["function"]) for tool in request.tools]
+            if not request.may_call:
+                body["tool_choice"] = {"type": "none"}
         return encode(body)
 
 
-def _current_loop(messages: list[Message]) -> list[Message]:
-    """The messages after the last one of the user: the calls that are being carried out."""
-    starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
-    return messages[starts[-1] + 1 :] if starts else []
+def has_its_thinking(messages: list[RoleBlocks]) -> bool:
+    """Whether the last answer begins with its thinking, if its calls are being carried out."""
+    answer: RoleBlocks | None = None
+    for message in messages:
+        is_result = any(block["type"] == "tool_result" for block in message["content"])
+        if message["role"] == "assistant":
+            answer = message
+        elif not is_result:
+            answer = None
+        if is_result and answer and answer["content"][0]["type"] not in THINKING_TYPES:
+            return False
+    return True
 
 
-def _has_its_thinking(messages: list[Message]) -> bool:
-    """Whether answers whose calls are being carried out have the thinking that led to them."""
-    return all(
-        _thinking_blocks(message)
-        for message in _current_loop(messages)
-        if message["role"] == "assistant" and message.get("tool_calls")
-    )
+def without_thinking(messages: list[RoleBlocks]) -> list[RoleBlocks]:
+    """The messages for a request without thinking."""
+    kept: list[RoleBlocks] = []
+    for message in messages:
+        blocks = [block for block in message["content"] if block["type"] not in THINKING_TYPES]
+        kept.append({"role": message["role"], "content": blocks})
+    return [message for message in kept if message["content"]]
 
 
-def _thinking_blocks(message: Message) -> list[Block]:
-    details = message.get("reasoning_details")
-    if not isinstance(details, list):
-        return []
-    blocks = [cast("Block", block) for block in details if isinstance(block, dict)]
-    return [block for block in blocks if block.get("type") in THINKING_TYPES]
+def with_cache_points(messages: list[RoleBlocks]) -> list[RoleBlocks]:
+    """The messages; the beginning of the next request is read from the cache up to the last."""
+    for message in messages[-CACHED_MESSAGES:]:
+        blocks = message["content"]
+        for place in range(len(blocks) - 1, -1, -1):
+            if blocks[place]["type"] not in THINKING_TYPES:  # these cannot be marked
+                blocks[place] = {**blocks[place], "cache_control": CACHE_CONTROL}
+                break
+    return messages
 
 
 def _tool_schema(function: ToolFunction) -> AnthropicTool:
@@ -307,49 +331,55 @@ def as_blocks(messages: list[Message]) -> tuple[str, list[RoleBlocks]]:
         str(message["content"]) for message in messages if message["role"] == "system"
     )
     turns: list[RoleBlocks] = []
-    current = {id(message) for message in _current_loop(messages)}
     for message in messages:
-        if message["role"] == "system":
+        role = message["role"]
+        if role == "system":
             continue
-        role = "assistant" if message["role"] == "assistant" else "user"
-        blocks = _content_blocks(message)
-        if id(message) in current:
-            blocks = [*_thinking_blocks(message), *blocks]
+        if role == "assistant":
+            blocks = [*map(_answer_block, parts_in_order(message))]
+        else:
+            role = "user"
+            blocks = [_result_block(message)] if message["role"] == "tool" else _blocks(message)
+        blocks = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         elif blocks:
             turns.append({"role": role, "content": blocks})
-    for turn in turns[-CACHED_MESSAGES:]:
-        turn["content"][-1] = {**turn["content"][-1], "cache_control": CACHE_CONTROL}
     return system, turns
 
 
-def _content_blocks(message: Message) -> list[Block]:
+def _blocks(message: Message) -> list[Block]:
     content = message.get("content")
-    if message["role"] == "tool":
-        return [
-            {
-                "type": "tool_result",
-                "tool_use_id": message.get("tool_call_id") or "",
-                "content": str(content or ""),
-            }
-        ]
-    blocks: list[Block] = []
     if isinstance(content, list):
-        blocks += [_part_block(part) for part in content]
-    elif content:
-        blocks.append({"type": "text", "text": str(content)})
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        blocks.append(
-            {
-                "type": "tool_use",
-                "id": call["id"],
-                "name": function["name"],
-                "input": _parse_object(function.get("arguments")),
-            }
-        )
-    return blocks
+        return [_part_block(part) for part in content]
+    return [{"type": "text", "text": str(content or "")}]
+
+
+def _result_block(message: Message) -> Block:
+    content = message.get("content")
+    block: Block = {
+        "type": "tool_result",
+        "tool_use_id": message.get("tool_call_id") or "",
+        "content": _blocks(message) if isinstance(content, list) else str(content or ""),
+    }
+    if error_in(plain_text(content)) is not None:
+        block["is_error"] = True
+    return block
+
+
+def _answer_block(part: tuple[str, Any]) -> Block:
+    kind, value = part
+    if kind == "text":
+        return {"type": "text", "text": value}
+    if kind == "block":
+        return cast("Block", value)
+    function = value["function"]
+    return {
+        "type": "tool_use",
+        "id": value["id"],
+        "name": function["name"],
+        "input": _parse_object(function.get("arguments")),
+    }
 
 
 def _part_block(part: Any) -> Block:
@@ -380,6 +410,7 @@ class _EventReader(AnswerReader[StreamEvent]):
     def __init__(self, provider: Anthropic, cancel: Cancel) -> None:
         super().__init__(provider, cancel)
         self._thinking: dict[int, Block] = {}
+        self._lengths: dict[int, int] = {}  # of texts, by block
 
     def reply(self) -> Reply:
         """The answer, from all events."""
@@ -389,19 +420,52 @@ class _EventReader(AnswerReader[StreamEvent]):
             ToolCall(call.id, call.name, call.arguments or no_arguments)
             for _, call in sorted(self._calls.items())
         )
-        thinking = tuple(block for _, block in sorted(self._thinking.items()))
         return Reply(
             "".join(self._text) + self._characters.end(),
             whole_characters("".join(self._reasoning)),
             calls,
             finish,
             self._usage,
-            reasoning_details=thinking,
+            reasoning_details=tuple(self._blocks_in_order()),
+            author=self._provider.author,
         )
+
+    def _blocks_in_order(self) -> list[object]:
+        """The blocks to send back; with the places of text and calls, unless they come last."""
+        thinking = list(self._thinking)
+        others = [*self._lengths, *self._calls]
+        if not thinking or not others or max(thinking) < min(others):
+            return [self._thinking[place] for place in sorted(thinking)]
+        found: dict[int, object] = {
+            **self._thinking,
+            **{at: {"type": TEXT_PLACE, "characters": size} for at, size in self._lengths.items()},
+            **{at: {"type": CALL_PLACE} for at in self._calls},
+        }
+        return [found[place] for place in sorted(found)]
 
     def other_format(self, event: StreamEvent) -> str:
         """The API that an event belongs to, if it is another one."""
         return "OpenAI" if "choices" in event else ""
+
+    def events_in(self, answer: JsonObject) -> Iterator[StreamEvent]:
+        """The events of a stream that would make up this answer."""
+        yield cast("StreamEvent", {"type": "message_start", "message": answer})
+        for index, block in enumerate(objects_in(answer, "content")):
+            start = {**block, "text": "", "thinking": ""}
+            yield cast(
+                "StreamEvent",
+                {"type": "content_block_start", "index": index, "content_block": start},
+            )
+            delta = {**block, "partial_json": json.dumps(block.get("input") or {})}
+            yield cast(
+                "StreamEvent", {"type": "content_block_delta", "index": index, "delta": delta}
+            )
+        ended = {"stop_reason": answer.get("stop_reason")}
+        yield cast(
+            "StreamEvent",
+            {"type": "message_delta", "delta": ended, "usage": answer.get("usage")},
+        )
+        yield {"type": "message_stop"}
 
     def handle(self, event: StreamEvent) -> Iterator[ProviderEvent]:
         """Take in an event of the stream; what there is to show."""
@@ -415,6 +479,8 @@ class _EventReader(AnswerReader[StreamEvent]):
                 self._calls[event["index"]] = PartialCall(block["id"], block["name"])
             elif block and block.get("type") in THINKING_TYPES:
                 self._thinking[event["index"]] = {**block}
+            elif block and block.get("text"):
+                yield from self._said(event["index"], block["text"])
         elif kind == "content_block_delta":
             yield from self._handle_delta(event["index"], event.get("delta") or NO_DELTA)
         elif kind == "message_delta":
@@ -424,20 +490,24 @@ class _EventReader(AnswerReader[StreamEvent]):
         elif kind == "message_stop":
             self._is_complete = True
 
+    def _said(self, index: int, text: str) -> Iterator[ProviderEvent]:
+        text = self._characters.add(text)
+        self._text.append(text)
+        self._lengths[index] = self._lengths.get(index, 0) + len(text)
+        yield TextDelta(text)
+
     def _handle_delta(self, index: int, delta: BlockDelta) -> Iterator[ProviderEvent]:
         if delta.get("text"):
-            text = self._characters.add(delta["text"])
-            self._text.append(text)
-            yield TextDelta(text)
-        elif thinking := delta.get("thinking"):
+            yield from self._said(index, delta["text"])
+        if thinking := delta.get("thinking"):
             self._reasoning.append(thinking)
             if index in self._thinking:
                 block = self._thinking[index]
                 block["thinking"] = block.get("thinking", "") + thinking
             yield ReasoningDelta(thinking)
-        elif (signature := delta.get("signature")) and index in self._thinking:
+        if (signature := delta.get("signature")) and index in self._thinking:
             self._thinking[index]["signature"] = signature
-        elif (arguments := delta.get("partial_json")) and index in self._calls:
+        if (arguments := delta.get("partial_json")) and index in self._calls:
             self._calls[index].arguments += arguments
 
     def _add_usage(self, usage: TokenCounts | None) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
 ANTHROPIC: Final = "https://api.anthropic.com/v1"
+GEMINI: Final = "https://generativelanguage.googleapis.com/v1beta"
 ANTHROPIC_VERSION: Final = "2023-06-01"
 DEFAULT_EFFORT: Final = "default"
 DEFAULT_SCRIPT_WINDOW: Final = 128_000
@@ -44,6 +45,7 @@ class ModelChoice(NamedTuple):
     window: int = 0
     max_output: int = 0  # tokens of an answer; 0 uses the model's limit
     effort: str = ""  # of reasoning; empty uses the model's default
+    rules_of: str = ""  # the address whose rules apply, if it is not that of the endpoint
 
     @property
     def url(self) -> str:
@@ -106,6 +108,7 @@ class ProviderApi:
 
 
 def _open_openai(choice: ModelChoice, _folder: Path) -> Provider:
+    from hermes_agent.providers import rules  # noqa: PLC0415 - only for HTTP
     from hermes_agent.providers.openai_compatible import OpenAICompatible  # noqa: PLC0415 - one of several
 
     return OpenAICompatible(
@@ -116,6 +119,33 @@ def _open_openai(choice: ModelChoice, _folder: Path) -> Provider:
         max_output=choice.max_output,
         effort=choice.effort,
         extra=COST_OPTIONS if choice.url == OPENROUTER else None,
+        rules=rules.rules_for(choice.rules_of or choice.url, choice.model),
+    )
+
+
+def _open_responses(choice: ModelChoice, _folder: Path) -> Provider:
+    from hermes_agent.providers.responses import Responses  # noqa: PLC0415 - one of several
+
+    return Responses(
+        choice.model,
+        choice.base_url or choice.api.default_url,
+        choice.key,
+        window=choice.window,
+        max_output=choice.max_output,
+        effort=choice.effort,
+    )
+
+
+def _open_gemini(choice: ModelChoice, _folder: Path) -> Provider:
+    from hermes_agent.providers.gemini import Gemini  # noqa: PLC0415 - one of several
+
+    return Gemini(
+        choice.model,
+        choice.base_url or choice.api.default_url,
+        choice.key,
+        window=choice.window,
+        max_output=choice.max_output,
+        effort=choice.effort,
     )
 
 
@@ -153,6 +183,15 @@ def _check_built_in(choice: ModelChoice) -> ModelCheck:
 
 
 OPENAI_API: Final = ProviderApi("openai", "openai", _open_openai, OPENAI)
+RESPONSES_API: Final = ProviderApi("responses", "openai", _open_responses, OPENAI)
+GEMINI_API: Final = ProviderApi(
+    "gemini",
+    "Google Gemini",
+    _open_gemini,
+    GEMINI,
+    key_headers=lambda key: {"x-goog-api-key": key} if key else {},
+    list_path="models?pageSize=1000",  # the lists have pages
+)
 ANTHROPIC_API: Final = ProviderApi(
     "anthropic",
     "Anthropic",
@@ -172,7 +211,10 @@ SCRIPT_API: Final = ProviderApi(
     list_path="",
     check=lambda choice: ModelCheck("ok", f"the script {choice.model}"),
 )
-APIS: Final = {api.name: api for api in (OPENAI_API, ANTHROPIC_API, LOCAL_API, SCRIPT_API)}
+APIS: Final = {
+    api.name: api
+    for api in (OPENAI_API, RESPONSES_API, ANTHROPIC_API, GEMINI_API, LOCAL_API, SCRIPT_API)
+}
 
 
 class ProviderPreset(NamedTuple):
@@ -196,13 +238,27 @@ class ProviderPreset(NamedTuple):
         """The base URL, also where it is the default."""
         return self.base_url or self.api.default_url
 
+    def elsewhere(self, model: str, found: KnownKey) -> ModelChoice:
+        """One of its models at another address: OpenAI's API is that of many other servers."""
+        api = OPENAI_API if self.api is RESPONSES_API else self.api
+        rules_of = "" if self.api is RESPONSES_API else self.url
+        return ModelChoice(api, model, found.base_url, found.key, rules_of=rules_of)
+
+
+class KnownKey(NamedTuple):
+    """The key of a provider; with a base URL, it belongs to that endpoint instead."""
+
+    key: str
+    variable: str
+    base_url: str = ""
+
 
 # In the order in which keys of the environment are used.
 PRESETS: Final = (
     ProviderPreset(
         "anthropic", "Anthropic", ANTHROPIC_API, "", "ANTHROPIC_API_KEY", "claude-sonnet-5-5",
     ),
-    ProviderPreset("openai", "OpenAI", OPENAI_API, OPENAI, "OPENAI_API_KEY", "gpt-5.6"),
+    ProviderPreset("openai", "OpenAI", RESPONSES_API, OPENAI, "OPENAI_API_KEY", "gpt-5.6"),
     ProviderPreset(
         "openrouter", "OpenRouter", OPENAI_API, OPENROUTER,
         "OPENROUTER_API_KEY", "anthropic/claude-sonnet-5.5",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, NotRequired, TypedDict
 
 from hermes_agent.costs import own_prices
 from hermes_agent.events import Failed, FailureKind, Reply
@@ -122,8 +122,10 @@ def known_endpoints(settings: Settings) -> list[CatalogEndpoint]:
     for preset in providers():
         found = selection.known_key(settings, preset)
         if found is not None and preset.api.has_list:
-            base_url = found.base_url or preset.base_url
-            endpoints.append(endpoint_of(ModelChoice(preset.api, "", base_url, found.key)))
+            choice = ModelChoice(preset.api, "", preset.base_url, found.key)
+            if found.base_url:
+                choice = preset.elsewhere("", found)
+            endpoints.append(endpoint_of(choice))
     endpoints += [
         CatalogEndpoint(
             server.name, f"{server.base_url}#", ModelChoice(OPENAI_API, "", server.base_url)
@@ -324,10 +326,18 @@ class ListedModel(TypedDict, total=False):
     pricing: ListedPrices | None
 
 
+class GoogleModel(TypedDict, total=False):
+    """A model in the list of Google's own API."""
+
+    name: str
+    inputTokenLimit: int
+
+
 class ModelListAnswer(TypedDict):
-    """The answer of `GET /models`."""
+    """The answer of `GET /models`; Google's own API has `models`."""
 
     data: list[ListedModel]
+    models: NotRequired[list[GoogleModel]]
 
 
 NO_PRICES: Final[ListedPrices] = {}
@@ -381,7 +391,15 @@ def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
         return ModelList([], http_failure(error_report(response), provider))
     try:
         answer: ModelListAnswer | list[ListedModel] = response.json()
-        data = answer if isinstance(answer, list) else answer["data"]  # Together sends a list
+        if isinstance(answer, list):  # Together
+            data = answer
+        elif "models" in answer:  # Google
+            data = [
+                {"id": each["name"], "max_input_tokens": each.get("inputTokenLimit", 0)}
+                for each in answer["models"]
+            ]
+        else:
+            data = answer["data"]
         models = [model for model in data if isinstance(model.get("id"), str)]
     except (ValueError, KeyError, TypeError, AttributeError):
         reason = f"{provider.base_url} returned no model list in a known format."

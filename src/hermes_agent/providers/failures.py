@@ -77,7 +77,10 @@ class ErrorReport(NamedTuple):
     @property
     def quoted(self) -> str:
         """The end of a sentence: the provider's own text and the request ID."""
-        text = " ".join(self.text.split())[:MAX_TEXT_CHARACTERS].rstrip(".")
+        text = " ".join(self.text.split()).rstrip(".")
+        if len(text) > MAX_TEXT_CHARACTERS:  # a trace names its cause at the end
+            half = MAX_TEXT_CHARACTERS // 2
+            text = f"{text[:half]} … {text[-half:]}"
         request = f" (request ID {self.request_id})" if self.request_id else ""
         return (f": {text}" if text else "") + f"{request}."
 

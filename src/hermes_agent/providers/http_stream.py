@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 import httpx2
 import orjson
 
-from hermes_agent.events import Failed, FailureKind, Reply
-from hermes_agent.messages import PartialCall, Usage
+from hermes_agent.events import Failed, FailureKind, Notice, Reply
+from hermes_agent.messages import Author, PartialCall, Usage
 from hermes_agent.providers.base import Provider
 from hermes_agent.providers.failures import (
     TRY_AGAIN,
     ErrorReport,
     connection_lost,
-    context_exceeded,
     http_failure,
     interrupted,
     invalid_response,
@@ -36,18 +35,21 @@ from hermes_agent.providers.failures import (
     timed_out,
     unreachable,
 )
+from hermes_agent.providers.rules import LearnedRules, lesson_of
+from hermes_agent.providers.shaping import Shaper
 from hermes_core import __version__
 from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, attempt, attempt_each
-from hermes_core.json_values import CharacterJoiner, text_in
-from hermes_core.known_models import is_loopback
+from hermes_core.json_values import CharacterJoiner, object_in, parse_object, text_in
+from hermes_core.known_models import host_of, is_loopback
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import ModelRequest
+    from hermes_agent.messages import Message, ModelRequest
+    from hermes_agent.providers.rules import Rules
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonObject
 
@@ -78,6 +80,7 @@ class StreamRequest(NamedTuple):
     body: bytes  # JSON
     headers: dict[str, str]
     read: Callable[[Iterator[str]], Iterator[ProviderEvent]]
+    read_whole: Callable[[JsonObject], Iterator[ProviderEvent]]  # a whole answer
 
 
 def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
@@ -151,7 +154,7 @@ def _read(
         if response.status_code != 200:
             yield _http_error(post.provider, response)
         elif response.headers.get("content-type", "").startswith(OTHER_FORMATS):
-            yield _other_format(post.provider, response)
+            yield from _other_format(post, response)
         else:
             yield from post.read(_lines(response.iter_raw()))
     except REQUEST_ERRORS as error:
@@ -250,15 +253,18 @@ def _http_error(provider: Provider, response: httpx2.Response) -> Failed:
     return http_failure(error_report(response), provider)
 
 
-def _other_format(provider: Provider, response: httpx2.Response) -> Failed:
-    """The failure of a response that is not a stream of events."""
+def _other_format(post: StreamRequest, response: httpx2.Response) -> Iterator[ProviderEvent]:
+    """A response that is not a stream of events: a whole answer, or a failure."""
     response.read()
     report = error_report(response)
     kind = response.headers.get("content-type", "").partition(";")[0]
-    is_error = kind == "application/json" and '"error"' in response.text
-    if is_error:  # some servers report errors with status 200
-        return http_failure(report._replace(status=400), provider)
-    return invalid_response(provider, f"{kind} instead of a stream of events")
+    is_json = kind == "application/json"
+    if is_json and (answer := parse_object(response.text)) and not answer.get("error"):
+        yield from post.read_whole(answer)
+    elif is_json and '"error"' in response.text:  # some servers report errors with status 200
+        yield http_failure(report._replace(status=400), post.provider)
+    else:
+        yield invalid_response(post.provider, f"{kind} instead of a stream of events")
 
 
 def error_report(response: httpx2.Response) -> ErrorReport:
@@ -363,9 +369,28 @@ def load_chunk(data: str) -> Any:
 Event = TypeVar("Event", bound="Mapping[str, object]")
 
 STREAM_END: Final = "[DONE]"
-OVERLOADED: Final = "overloaded_error"
+# The status codes of the errors that a stream reports by name.
+STATUS_BY_NAME: Final = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "resource_exhausted": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "internal": 500,
+    "internal_error": 500,
+    "unavailable": 503,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 MIN_OUTPUT_TOKENS: Final = 1_024
 INPUT_MARGIN: Final = 1.4  # the number of tokens of a request is only estimated
+MAX_LESSONS: Final = 6  # of one request
 # Error messages that name the limit of a model.
 LIMIT_PATTERNS: Final = (
     re.compile(r"max_tokens: [\d,]+ > ([\d,]+)"),
@@ -379,30 +404,59 @@ LIMIT_PATTERNS: Final = (
 class HttpProvider(Provider, ABC):
     """A model behind an HTTP API that streams its answers."""
 
-    def __init__(self, model: str, base_url: str, path: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, model: str, base_url: str, path: str, headers: dict[str, str], rules: Rules
+    ) -> None:
         self.model = model
         self.base_url = base_url
+        self.author = Author(host_of(base_url), model)
         self._headers = headers
         self._client = client_for(base_url, self)
         self._url = endpoint(base_url, path)
+        self._lessons = LearnedRules(f"{base_url}#{model}")
+        self.rules = self._lessons.applied_to(rules)
+        self._shaper = Shaper(self.author)
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Send a request; once more if the server rejects it and names its output limit."""
+        """Send a request; again if the server rejects it for a reason that teaches its rules."""
         if not cancel.is_requested:
             self._client = reopened(self._client, self)
-        for event in self._send(request, cancel):
-            limit = _learned_limit(event, self.max_output) if isinstance(event, Failed) else 0
-            if limit:
-                self.max_output = limit
-                yield from self._send(request, cancel)
+        for _ in range(MAX_LESSONS):
+            notice: str | None = None
+            for event in self._send(request, cancel):
+                notice = self._learn(event, request) if isinstance(event, Failed) else None
+                if notice is None:
+                    yield event
+            if notice is None:
                 return
-            yield event
+            if notice:
+                yield Notice(notice.format(model=self.model))
+        yield from self._send(request, cancel)
+
+    def _learn(self, failed: Failed, request: ModelRequest) -> str | None:
+        """Learn from a refused request; what the user is told, None if it teaches nothing."""
+        limit = _learned_limit(failed, self.max_output)
+        if limit:
+            self.max_output = limit
+            return ""
+        lesson = lesson_of(self.rules, failed, request)
+        if lesson is None:
+            return None
+        self.rules = self._lessons.add(lesson, self.rules)
+        return lesson.notice
 
     def _send(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        read = self.reader(cancel).read
+        reader = self.reader(cancel)
         body = self.body(request)
-        post = StreamRequest(self, self._client, self._url, body, self._headers, read)
+        post = StreamRequest(
+            self, self._client, self._url, body, self._headers, reader.read, reader.read_whole
+        )
         return stream_events(post, cancel)
+
+    def shaped(self, request: ModelRequest) -> list[Message]:
+        """The messages of a request as the provider accepts them."""
+        has_tools = self.rules.has_tools and bool(request.tools)
+        return self._shaper.shape(request.messages, self.rules, has_tools=has_tools)
 
     def close(self) -> None:
         """Close the connections."""
@@ -420,7 +474,7 @@ class HttpProvider(Provider, ABC):
 class AnswerReader(ABC, Generic[Event]):
     """Assembles one streamed answer from its events."""
 
-    def __init__(self, provider: Provider, cancel: Cancel) -> None:
+    def __init__(self, provider: HttpProvider, cancel: Cancel) -> None:
         self._provider = provider
         self._cancel = cancel
         self._text: list[str] = []
@@ -434,6 +488,7 @@ class AnswerReader(ABC, Generic[Event]):
 
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
         """Convert the lines to events; the last one is a Reply or Failed."""
+        lines = self._until_cut(lines)
         for line in lines:
             if not line.startswith("data:"):
                 continue
@@ -454,6 +509,28 @@ class AnswerReader(ABC, Generic[Event]):
         for _ in lines:  # a connection is reused only after the end of the body
             pass
 
+    def read_whole(self, answer: JsonObject) -> Iterator[ProviderEvent]:
+        """Convert a whole answer, sent although a stream was asked for."""
+        for event in self.events_in(answer):
+            if failure := self._problem(event):
+                yield failure
+                return
+            yield from self.handle(event)
+        yield self._last_event()
+
+    def _until_cut(self, lines: Iterator[str]) -> Iterator[str]:
+        """The lines; a connection that is lost after the end of the answer has lost nothing."""
+        try:
+            yield from lines
+        except REQUEST_ERRORS:
+            if not (self._is_complete or self._finish) or self._cancel.is_requested:
+                raise
+            self._is_complete = True
+
+    @abstractmethod
+    def events_in(self, answer: JsonObject) -> Iterable[Event]:
+        """The events of a stream that would make up this answer."""
+
     @abstractmethod
     def other_format(self, event: Event) -> str:
         """The API that an event belongs to, if it is another one."""
@@ -471,19 +548,25 @@ class AnswerReader(ABC, Generic[Event]):
         if api:
             return invalid_response(self._provider, f"it is in the format of {api}'s API")
         error = event.get("error")
-        return self._stream_error(error) if error else None
+        return self.stream_error(error) if error else None
 
-    def _stream_error(self, error: object) -> Failed:
+    def stream_error(self, error: object) -> Failed:
+        """The failure that a stream reports, as if it were the status of the response."""
         facts: JsonObject = error if isinstance(error, dict) else {"message": str(error)}
-        message = text_in(facts, "message")
-        if is_context_error(message):
-            failed = context_exceeded(self._provider.model, ErrorReport(400, message))
-            return failed._replace(usage=self._usage)
+        names = [str(facts.get(name) or "") for name in ("code", "type", "status")]
+        codes = [int(name) for name in names if name.isdigit()]
+        known = [STATUS_BY_NAME[name.lower()] for name in names if name.lower() in STATUS_BY_NAME]
+        status = next((code for code in [*codes, *known] if 400 <= code < 600), 0)
+        raw = text_in(object_in(facts, "metadata"), "raw")
+        message = " ".join(filter(None, (text_in(facts, "message"), raw)))
+        report = ErrorReport(status or 400, message, " ".join(filter(None, names)))
+        if status or is_context_error(message):
+            return http_failure(report, self._provider)._replace(usage=self._usage)
         return Failed(
             FailureKind.SERVER,
-            f"Error from {self._provider.name}: {message.rstrip('.')}.",
+            f"Error from {self._provider.name}{report.quoted}",
             TRY_AGAIN,
-            is_transient=text_in(facts, "type") == OVERLOADED,
+            is_transient=True,
             usage=self._usage,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import json
 import operator
 import re
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict, cast
@@ -11,20 +11,22 @@ import httpx2
 import orjson
 
 from hermes_agent.events import LENGTH_REASON, REFUSAL_REASON, ReasoningDelta, Reply, TextDelta
-from hermes_agent.messages import PartialCall, ToolCall, Usage
+from hermes_agent.messages import PartialCall, ToolCall, Usage, author_of, kept_blocks
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, ssl_context
-from hermes_core.json_values import number_in, object_in, whole_characters
-from hermes_core.known_models import find_known_model, host_of, is_loopback
+from hermes_agent.providers.rules import rules_for
+from hermes_core.json_values import number_in, object_in, parse_object, whole_characters
+from hermes_core.known_models import find_known_model, is_loopback
 from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.catalog import ListedModel, ModelListAnswer
+    from hermes_agent.providers.rules import Rules
     from hermes_agent.turn_control import Cancel
-    from hermes_core.json_values import JsonData, JsonObject
+    from hermes_core.json_values import JsonData, JsonObject, JsonValue
     from hermes_core.messages import ToolCallDict
 
 PROBE_SECONDS: Final = 0.5  # timeout of each request
@@ -125,12 +127,11 @@ def _window_of_stored_model(answer: StoredModel) -> int:
 
 
 DEFAULT_WINDOW: Final = 128_000  # of an unknown model
-# DeepSeek, Kimi and others need the reasoning of an answer with tool calls back. They send it as
-# `reasoning_content`, so only what came under this name is returned.
-STRICT_HOST: Final = "api.openai.com"  # refuses fields that it does not know
-OPENROUTER_HOST: Final = "openrouter.ai"
 # Fields of stored messages that the API accepts.
 SENT_FIELDS: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
+# Google's word for a call that another model has made, which has no signature.
+NO_SIGNATURE: Final = "skip_thought_signature_validator"
+UNSIGNED: Final = {"google": {"thought_signature": NO_SIGNATURE}}
 
 
 class OpenAICompatible(HttpProvider):
@@ -147,16 +148,18 @@ class OpenAICompatible(HttpProvider):
         max_output: int = 0,
         effort: str = "",
         extra: Mapping[str, JsonData] | None = None,
+        rules: Rules | None = None,
     ) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        super().__init__(model, base_url, "chat/completions", headers)
+        rules = rules or rules_for(base_url, model)
+        super().__init__(model, base_url, "chat/completions", headers, rules)
         self.max_output = max_output
         self._effort = effort
         self.name = name or base_url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
         self._is_window_known = window > 0
         self.window = window or _assumed_window(base_url, model)
         self._extra = extra or {}
-        self._encoded = EncodedMessages(returns_reasoning=STRICT_HOST not in base_url)
+        self._encoded = EncodedMessages()
 
     def reader(self, cancel: Cancel) -> _ChunkReader:
         """What reads one answer."""
@@ -171,29 +174,24 @@ class OpenAICompatible(HttpProvider):
 
     def body(self, request: ModelRequest) -> bytes:
         """The body of a request."""
-        body: dict[str, JsonData] = {
-            "model": self.model,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            **self._extra,
-        }
-        if request.tools:
+        rules = self.rules
+        body: dict[str, JsonData] = {"model": self.model, "stream": True, **self._extra}
+        if rules.counts_on_request:
+            body["stream_options"] = {"include_usage": True}
+        if request.tools and rules.has_tools:
             body["tools"] = [cast("JsonObject", tool) for tool in request.tools]
+            if not request.may_call and rules.has_tool_choice:
+                body["tool_choice"] = "none"
         limit = request.max_tokens or self.max_output
         if limit:
-            is_strict = host_of(self.base_url) == STRICT_HOST
-            body["max_completion_tokens" if is_strict else "max_tokens"] = limit
-        if self._effort:
-            body.update(effort_fields(self.base_url, self._effort))
-        messages = b",".join(self._encoded.of(request.messages))
+            body[rules.limit_field] = limit
+        if self._effort and rules.has_effort:
+            effort: dict[str, JsonData] = {"reasoning_effort": self._effort}
+            body.update(
+                {"reasoning": {"effort": self._effort}} if rules.effort_in_reasoning else effort
+            )
+        messages = b",".join(self._encoded.of(self.shaped(request), rules))
         return encode(body)[:-1] + b',"messages":[' + messages + b"]}"
-
-
-def effort_fields(base_url: str, effort: str) -> dict[str, JsonData]:
-    """The fields of a request that set the effort: none, low, medium or high."""
-    if host_of(base_url) == OPENROUTER_HOST:
-        return {"reasoning": {"effort": effort}}
-    return {"reasoning_effort": effort}
 
 
 def _assumed_window(base_url: str, model: str) -> int:
@@ -201,16 +199,40 @@ def _assumed_window(base_url: str, model: str) -> int:
     return (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
 
 
-def _wire_message(message: Message, *, returns_reasoning: bool) -> Message:
+def wire_message(message: Message, rules: Rules) -> Message:
+    """A message with the fields that the API accepts, and the reasoning that it gets back."""
     sent = {name: value for name in SENT_FIELDS if (value := message.get(name)) is not None}
     sent.update(content=_as_text_if_possible(sent.get("content", "")))
+    if message["role"] != "assistant":
+        return cast("Message", sent)
     calls = message.get("tool_calls")
-    if calls and not all(_has_valid_arguments(call) for call in calls):
-        sent.update(tool_calls=[_with_valid_arguments(call) for call in calls])
-    reasoning = message.get("reasoning_content")
-    if returns_reasoning and reasoning is not None and "tool_calls" in sent:
-        sent["reasoning_content"] = reasoning
+    if calls:
+        sent.update(tool_calls=_wire_calls(calls, rules))
+    if calls or rules.reasoning_of_answers:
+        sent.update(_reasoning(message, rules))
+    if calls and rules.needs_reasoning:
+        sent.setdefault(rules.reasoning_fields[0], "")
+    blocks = [block for block in kept_blocks(message) if block != THINK_BLOCK]
+    if rules.returns_details and blocks:
+        sent["reasoning_details"] = blocks
     return cast("Message", sent)
+
+
+def _reasoning(message: Message, rules: Rules) -> dict[str, object]:
+    """The reasoning under the name under which the model has sent it, if that is accepted."""
+    if author_of(message) is None:
+        return {}
+    name, value = "reasoning_content", message.get("reasoning_content")
+    if value is None and kept_blocks(message) != [THINK_BLOCK]:
+        name, value = "reasoning", message.get("reasoning") or None
+    return {name: value} if value is not None and name in rules.reasoning_fields else {}
+
+
+def _wire_calls(calls: list[ToolCallDict], rules: Rules) -> list[ToolCallDict]:
+    sent = [_with_valid_arguments(call) for call in calls]
+    if rules.signs_calls and "extra_content" not in sent[0]:
+        sent[0] = cast("ToolCallDict", {**sent[0], "extra_content": UNSIGNED})
+    return sent
 
 
 def _has_valid_arguments(call: ToolCallDict) -> bool:
@@ -244,20 +266,21 @@ class EncodedMessages:
     The next request of a conversation starts with the same objects, which are not encoded again.
     """
 
-    def __init__(self, *, returns_reasoning: bool = False) -> None:
+    def __init__(self) -> None:
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
-        self._to_wire = functools.partial(_wire_message, returns_reasoning=returns_reasoning)
+        self._rules: Rules | None = None
 
-    def of(self, messages: list[Message]) -> list[bytes]:
+    def of(self, messages: list[Message], rules: Rules) -> list[bytes]:
         """Each message as JSON."""
-        before, encoded = self._messages, self._encoded
+        before = self._messages if rules == self._rules else []
         is_same = list(map(operator.is_, before, messages))
         same = is_same.index(False) if False in is_same else len(is_same)
-        self._messages = messages
-        new = map(self._to_wire, messages[same:])
+        self._messages, self._rules = messages, rules
+        new = (wire_message(message, rules) for message in messages[same:])
         # A copy: what orjson returns keeps a buffer of 4 KB.
-        self._encoded = encoded[:same] + [memoryview(encode(each)).tobytes() for each in new]
+        added = [memoryview(encode(each)).tobytes() for each in new]
+        self._encoded = self._encoded[:same] + added
         return self._encoded
 
 
@@ -265,7 +288,7 @@ class FunctionDelta(TypedDict, total=False):
     """A part of the name and the arguments of a tool call."""
 
     name: str | None
-    arguments: str | None
+    arguments: object  # text; some servers send the object itself
 
 
 class CallDelta(TypedDict, total=False):
@@ -283,6 +306,7 @@ class AnswerDelta(TypedDict, total=False):
     refusal: str | None
     reasoning: str | None
     reasoning_content: str | None
+    reasoning_details: list[JsonObject] | None
     tool_calls: list[CallDelta] | None
 
 
@@ -290,7 +314,9 @@ class StreamChoice(TypedDict, total=False):
     """One of the answers; there is one."""
 
     delta: AnswerDelta | None
+    message: AnswerDelta | None  # of a whole answer
     finish_reason: str | None
+    usage: JsonObject | None  # Kimi
 
 
 class StreamChunk(TypedDict, total=False):
@@ -299,10 +325,14 @@ class StreamChunk(TypedDict, total=False):
     type: str  # of another API
     choices: list[StreamChoice] | None
     usage: JsonObject | None
+    x_groq: JsonObject | None
 
 
 NO_DELTA: Final[AnswerDelta] = {}
 NO_FUNCTION: Final[FunctionDelta] = {}
+CALL_FIELDS: Final = frozenset({"index", "id", "type", "function"})
+THINK_BLOCK: Final[JsonObject] = {"type": "think_tags"}  # reasoning that came as text
+THINK_TAGS: Final = ("<think>", "<thinking>")
 
 
 class _ChunkReader(AnswerReader[StreamChunk]):
@@ -313,73 +343,204 @@ class _ChunkReader(AnswerReader[StreamChunk]):
         self._is_refused = False
         self._reasoning_content: list[str] = []
         self._has_reasoning_content = False
+        self._details: list[JsonObject] = []
+        self._tags = ThinkTags()
 
     def other_format(self, event: StreamChunk) -> str:
         """The API that an event belongs to, if it is another one."""
         return "Anthropic" if event.get("type") == "message_start" else ""
 
+    def events_in(self, answer: JsonObject) -> list[StreamChunk]:
+        """The events of a stream that would make up this answer."""
+        return [cast("StreamChunk", answer)]
+
     def handle(self, event: StreamChunk) -> list[ProviderEvent]:
         """Take in an event of the stream; what there is to show."""
         events: list[ProviderEvent] = []
-        usage = event.get("usage")
-        if isinstance(usage, dict):
-            self._usage = _usage(usage)
-            cost = usage.get("cost")  # in dollars; requested from OpenRouter
-            self._cost = float(cost) if isinstance(cost, int | float) else None
+        self._count(event.get("usage") or (event.get("x_groq") or {}).get("usage"))
         for choice in event.get("choices") or ():
-            delta = choice.get("delta") or NO_DELTA
-            content = delta.get("reasoning_content")
-            if isinstance(content, str):  # an empty one counts
-                self._has_reasoning_content = True
-                self._reasoning_content.append(content)
-            reasoning = content or delta.get("reasoning")
-            if isinstance(reasoning, str) and reasoning:
-                self._reasoning.append(reasoning)
-                events.append(ReasoningDelta(reasoning))
-            self._is_refused |= bool(delta.get("refusal"))
-            # Some servers send a list of parts instead of a text.
-            text = self._characters.add(
-                plain_text(delta.get("content")) or delta.get("refusal") or ""
-            )
-            if text:
-                self._text.append(text)
-                events.append(TextDelta(text))
-            for part in delta.get("tool_calls") or ():
-                self._add_call_part(part)
+            self._count(choice.get("usage"))
+            delta = choice.get("delta") or choice.get("message") or NO_DELTA
+            events += self._handle_delta(delta)
             self._finish = choice.get("finish_reason") or self._finish
         self._is_complete = bool(self._finish)
         return events
 
+    def _count(self, usage: object) -> None:
+        if isinstance(usage, dict):
+            self._usage = read_usage(usage)
+            cost = usage.get("cost")  # in dollars; requested from OpenRouter
+            self._cost = float(cost) if isinstance(cost, int | float) else None
+
+    def _handle_delta(self, delta: AnswerDelta) -> Iterator[ProviderEvent]:
+        content = delta.get("reasoning_content")
+        if isinstance(content, str):  # an empty one counts
+            self._has_reasoning_content = True
+            self._reasoning_content.append(content)
+        for detail in delta.get("reasoning_details") or ():
+            _add_detail(self._details, detail)
+        yield from self._reasoned(content or delta.get("reasoning"))
+        self._is_refused |= bool(delta.get("refusal"))
+        # Some servers send a list of parts instead of a text.
+        text = self._characters.add(plain_text(delta.get("content")) or delta.get("refusal") or "")
+        thought, text = self._tags.split(text)
+        yield from self._reasoned(thought)
+        yield from self._said(text)
+        for part in delta.get("tool_calls") or ():
+            self._add_call_part(part)
+
+    def _reasoned(self, text: object) -> Iterator[ProviderEvent]:
+        if isinstance(text, str) and text:
+            self._reasoning.append(text)
+            yield ReasoningDelta(text)
+
+    def _said(self, text: str) -> Iterator[ProviderEvent]:
+        if text:
+            self._text.append(text)
+            yield TextDelta(text)
+
     def _add_call_part(self, part: CallDelta) -> None:
-        """Merge a part of a tool call; parts with the same index belong together."""
-        index = part.get("index")
-        index = len(self._calls) if index is None else int(index)
-        call = self._calls.setdefault(index, PartialCall())
+        """Merge a part of a tool call into the call that it belongs to."""
         function = part.get("function") or NO_FUNCTION
-        call.id = part.get("id") or call.id
-        call.name += function.get("name") or ""
-        call.arguments += function.get("arguments") or ""
+        name, arguments = function.get("name") or "", function.get("arguments")
+        call = self._call_of(part, name)
+        call.id = call.id or part.get("id") or ""
+        if not name.startswith(call.name):  # some servers repeat the name in each part
+            name = call.name + name
+        call.name = name if len(name) > len(call.name) else call.name
+        if isinstance(arguments, str):
+            call.arguments += arguments
+        elif arguments is not None:  # the object itself
+            call.arguments = json.dumps(arguments)
+        call.extra.update(_extra_members(part))
+
+    def _call_of(self, part: CallDelta, name: str) -> PartialCall:
+        """The call of a part: by its ID, else by its index, else the last one.
+
+        Servers number calls in many ways: each with index 0, with IDs alone, or not at all.
+        """
+        calls, call_id, index = self._calls, part.get("id"), part.get("index")
+        by_id = next((each for each in calls.values() if call_id and each.id == call_id), None)
+        if by_id is not None:
+            return by_id
+        key = int(index) if index is not None else max(calls, default=0)
+        call = calls.get(key)
+        if call is not None and name:
+            is_other = bool(call_id and call.id)
+            if is_other or (not call_id and _is_object(call.arguments)):
+                call, key = None, max(calls) + 1
+        return call if call is not None else calls.setdefault(key, PartialCall())
 
     def reply(self) -> Reply:
         """The answer, from all events."""
+        thought, rest = self._tags.split(self._characters.end(), is_end=True)
         no_arguments = "" if self._finish == LENGTH_REASON else "{}"
-        calls = tuple(
-            ToolCall(call.id or f"call_{index}", call.name, call.arguments or no_arguments)
-            for index, call in sorted(self._calls.items())
-        )
+        calls: list[ToolCall] = []
+        for index, call in sorted(self._calls.items()):
+            call_id = call.id or f"call_{index}"
+            extra = call.extra or None
+            calls.append(ToolCall(call_id, call.name, call.arguments or no_arguments, extra))
         finish = self._finish or ("tool_calls" if calls else "stop")
         finish = REFUSAL_REASON if self._is_refused and finish == "stop" else finish
-        text = "".join(self._text) + self._characters.end()
-        reasoning = whole_characters("".join(self._reasoning))
-        content = "".join(self._reasoning_content) if self._has_reasoning_content else None
-        return Reply(text, reasoning, calls, finish, self._usage, self._cost, content)
+        blocks = [THINK_BLOCK] if self._tags.found else self._details
+        return Reply(
+            "".join(self._text) + rest,
+            whole_characters("".join(self._reasoning) + thought),
+            tuple(calls),
+            finish,
+            self._usage,
+            self._cost,
+            "".join(self._reasoning_content) if self._has_reasoning_content else None,
+            tuple(blocks),
+            self._provider.author,
+        )
 
 
-def _usage(counts: JsonObject) -> Usage:
-    cached = number_in(object_in(counts, "prompt_tokens_details"), "cached_tokens")
+def _extra_members(part: CallDelta) -> JsonObject:
+    return {
+        name: cast("JsonValue", value)
+        for name, value in part.items()
+        if name not in CALL_FIELDS and value is not None
+    }
+
+
+def _is_object(arguments: str) -> bool:
+    return arguments.rstrip().endswith("}") and parse_object(arguments) is not None
+
+
+def _add_detail(details: list[JsonObject], added: object) -> None:
+    """Add a detail of the reasoning; parts of one text are joined."""
+    if not isinstance(added, dict):
+        return
+    last = details[-1] if details else {}
+    is_same = all(last.get(name) == added.get(name) for name in ("type", "index", "format"))
+    texts = [name for name in ("text", "summary") if isinstance(added.get(name), str)]
+    if not details or not is_same or (last.get("id") and added.get("id") not in {None, last["id"]}):
+        details.append({**added})
+        return
+    for name in texts:
+        added = {**added, name: f"{last.get(name) or ''}{added[name]}"}
+    last.update({name: value for name, value in added.items() if value is not None})
+
+
+class ThinkTags:
+    """Separates the reasoning that a model writes into its text, between tags at the beginning."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self._held = ""  # what may be the beginning of a tag
+        self._end = ""  # the tag that ends the reasoning
+        self._is_over = False
+        self._is_before_text = True
+
+    def split(self, text: str, *, is_end: bool = False) -> tuple[str, str]:
+        """The reasoning and the text of what has arrived."""
+        if self._is_over:
+            return "", self._after(text)
+        text, self._held = self._held + text, ""
+        if not self._end:
+            start = text.lstrip()
+            tag = next((tag for tag in THINK_TAGS if start.startswith(tag)), "")
+            may_come = any(each.startswith(start) for each in THINK_TAGS)
+            if not tag and may_come and not is_end:
+                self._held = text
+                return "", ""
+            if not tag:
+                self._is_over, self._is_before_text = True, False
+                return "", text
+            self.found, self._end, text = True, tag.replace("<", "</"), start.removeprefix(tag)
+        thought, tag, rest = text.partition(self._end)
+        if tag:
+            self._is_over = True
+            return thought, self._after(rest)
+        if not is_end:
+            held = next(
+                (n for n in range(len(self._end) - 1, 0, -1) if text.endswith(self._end[:n])), 0
+            )
+            thought, self._held = text[: len(text) - held], text[len(text) - held :]
+        return thought, ""
+
+    def _after(self, text: str) -> str:
+        """Text after the reasoning, without the blank lines between them."""
+        if self._is_before_text:
+            text = text.lstrip()
+            self._is_before_text = not text
+        return text
+
+
+def read_usage(counts: JsonObject) -> Usage:
+    """The tokens of a request, with the names of all providers for those from a cache."""
+    details = object_in(counts, "prompt_tokens_details")
+    cached = (
+        number_in(details, "cached_tokens")
+        or number_in(counts, "prompt_cache_hit_tokens")  # DeepSeek
+        or number_in(counts, "cached_tokens")  # Kimi
+    )
+    written = number_in(details, "cache_write_tokens")  # OpenRouter
     return Usage(
-        input=max(0, number_in(counts, "prompt_tokens") - cached),
+        input=max(0, number_in(counts, "prompt_tokens") - cached - written),
         output=number_in(counts, "completion_tokens"),
         cache_read=cached,
+        cache_write=written,
         reasoning=number_in(object_in(counts, "completion_tokens_details"), "reasoning_tokens"),
     )

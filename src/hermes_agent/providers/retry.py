@@ -1,17 +1,19 @@
 """Retries with exponential backoff and jitter, and fallback to other models.
 
-A request is not repeated once text was streamed, because the text would appear twice.
-The turn keeps the partial answer and reports the failure. A provider that requests a longer pause
-than `llm.max_wait_seconds` is not waited for: the error states how long it would take.
+The text of an answer that was cut off is replaced by that of the next attempt; after the last one
+the turn keeps it and reports the failure. A provider that requests a longer pause than
+`llm.max_wait_seconds` is not waited for: the error states how long it would take. One that has
+failed permanently is left alone for five minutes while another one answers.
 """
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.context.window import with_result_images
-from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
+from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
+from hermes_agent.messages import Usage, image_in
 from hermes_agent.providers.failures import crashed, interrupted
 from hermes_core.backoff import Backoff
 from hermes_core.human_format import duration
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from hermes_core.media_store import MediaStore
 
 MAX_ATTEMPTS: Final = 4
+MAX_EMPTY_ANSWERS: Final = 2
+REST_SECONDS: Final = 300.0  # in which a provider that has failed is not asked
 MAX_WAIT_SECONDS: Final = 300.0  # of a pause that a provider requests
 BACKOFF: Final = Backoff(0.5, 30.0)
 # Failures after which the next model is tried.
@@ -77,32 +81,57 @@ class FallbackProvider:
         self._backoff = backoff
         self._jitter = jitter or random.Random()
         self.current = providers[0]
+        self._failed_at: dict[int, float] = {}  # shared by copies
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request to each provider in turn; yield exactly one Reply or Failed at the end."""
-        failure: Failed | None = None
         request = _with_images(request, self._media)
-        for number, provider in enumerate(self._providers):
-            if failure is not None:  # the usage is that of the previous provider
-                yield Retrying(failure.message, 0.0, provider.model, failure.usage)
+        candidates = self._candidates()
+        for provider in candidates:
             self.current = provider
-            failure = yield from self._try_provider(provider, request, cancel)
-            is_last = number + 1 == len(self._providers)
+            is_last = provider is candidates[-1]
+            attempt = yield from self._try_provider(provider, request, cancel)
+            failure = attempt.failure
             if failure is None:
+                self._failed_at.pop(id(provider), None)
                 return
-            if failure.kind not in FALLBACK_KINDS or is_last:
+            if failure.kind not in FALLBACK_KINDS:
                 yield failure
                 return
+            self._failed_at[id(provider)] = time.monotonic()
+            if is_last:
+                yield failure
+                return
+            following = candidates[candidates.index(provider) + 1]
+            yield Retrying(
+                failure.message,
+                0.0,
+                following.model,
+                failure.usage,  # that of the provider that failed
+                drops_text=attempt.has_streamed,
+            )
+
+    def _candidates(self) -> list[Provider]:
+        """The providers to try: those that have not failed permanently in the last minutes, or all."""
+        now = time.monotonic()
+        alive = [
+            each
+            for each in self._providers
+            if now - self._failed_at.get(id(each), -REST_SECONDS) >= REST_SECONDS
+        ]
+        return alive or list(self._providers)
 
     def copy(self) -> FallbackProvider:
         """The same providers for concurrent requests."""
-        return FallbackProvider(
+        copied = FallbackProvider(
             self._providers,
             max_attempts=self._max_attempts,
             backoff=self._backoff,
             max_wait_seconds=self._max_wait_seconds,
             media=self._media,
         )
+        copied._failed_at = self._failed_at
+        return copied
 
     def close(self) -> None:
         """Close all providers."""
@@ -111,36 +140,37 @@ class FallbackProvider:
 
     def _try_provider(
         self, provider: Provider, request: ModelRequest, cancel: Cancel
-    ) -> Generator[ProviderEvent, None, Failed | None]:
-        """Send a request with retries; return the failure, None if no fallback is to be tried."""
+    ) -> Generator[ProviderEvent, None, _Attempt]:
+        """Send a request with retries; yields the reply, or returns the failure."""
+        has_streamed = False
         for attempt in range(1, self._max_attempts + 1):
-            is_streamed = False
             last: ProviderEvent | None = None
             for event in events_of(provider, request, cancel):
                 last = event
-                if isinstance(event, Failed):
+                if isinstance(event, Failed | Reply):
                     break
-                is_streamed |= isinstance(event, TextDelta | ReasoningDelta) and bool(event.text)
+                has_streamed |= isinstance(event, TextDelta | ReasoningDelta) and bool(event.text)
                 yield event
-            if not isinstance(last, Failed):
-                return None
-            if is_streamed:  # no retry and no fallback: the text would appear twice
-                yield last._replace(is_transient=False)
-                return None
-            final = self._final_failure(last, attempt)
+            if isinstance(last, Reply) and not (last.is_empty and attempt < MAX_EMPTY_ANSWERS):
+                yield last
+                return _Attempt(None)
+            failed = last if isinstance(last, Failed) else _empty(provider, last)
+            final = self._final_failure(failed, attempt)
             if final is not None:
-                return final
-            pause = self._pause_seconds(attempt, last)
+                return _Attempt(final, has_streamed)
+            pause = self._pause_seconds(attempt, failed)
             yield Retrying(
-                last.message,
+                failed.message,
                 pause,
-                usage=last.usage,
+                usage=failed.usage,
                 attempt=attempt + 1,
                 max_attempts=self._max_attempts,
+                drops_text=has_streamed,
             )
+            has_streamed = False
             if cancel.wait(pause):
-                return interrupted()
-        return None
+                return _Attempt(interrupted())
+        return _Attempt(interrupted())
 
     def _final_failure(self, failure: Failed, attempt: int) -> Failed | None:
         """The failure to report; None if the request is repeated."""
@@ -158,6 +188,20 @@ class FallbackProvider:
         return self._backoff.jittered(attempt, self._jitter)
 
 
+class _Attempt(NamedTuple):
+    """How the attempts at one provider ended; without a failure, its reply was yielded."""
+
+    failure: Failed | None
+    has_streamed: bool = False
+
+
+def _empty(provider: Provider, last: ProviderEvent | None) -> Failed:
+    """The failure of an answer without text and calls, or of a stream without an end."""
+    usage = last.usage if isinstance(last, Reply) else Usage()
+    reason = f"{provider.model} returned an empty answer."
+    return Failed(FailureKind.BROKEN, reason, is_transient=True, usage=usage)
+
+
 def _too_long_a_pause(failure: Failed) -> Failed:
     """A failure after which the user would have to wait too long."""
     pause = duration(failure.retry_after or 0.0)
@@ -173,12 +217,15 @@ def _with_images(request: ModelRequest, media: MediaStore | None) -> ModelReques
     """Embed the images of a request; stored messages hold only references to them."""
     if not request.may_have_images:
         return request
-    messages = with_result_images(request.messages)
-    return request._replace(messages=[_with_media(message, media) for message in messages])
+    return request._replace(messages=[_with_media(message, media) for message in request.messages])
 
 
 def _with_media(message: Message, media: MediaStore | None) -> Message:
-    content = message.get("content")
+    content: object = message.get("content")
+    reference = image_in(message)
+    if reference:
+        image = {"type": "image_url", "image_url": {"url": reference}}
+        content = [{"type": "text", "text": content}, image]
     if isinstance(content, str):
         return message
     return {**message, "content": embed_media(content, media)}

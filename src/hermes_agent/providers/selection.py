@@ -15,6 +15,7 @@ from hermes_agent.providers.apis import (
     OPENAI_API,
     PRESETS,
     SCRIPT_API,
+    KnownKey,
     ModelChoice,
     ProviderApi,
     ProviderPreset,
@@ -136,19 +137,11 @@ def environment_model(settings: Settings) -> EnvironmentModel | None:
             continue
         model = os.environ.get(f"{preset.name.upper()}_MODEL", "")
         if found.base_url:
-            choice = ModelChoice(preset.api, model, found.base_url, found.key)
+            choice = preset.elsewhere(model, found)
             return EnvironmentModel(choice, found.variable, found.base_url)
         choice = ModelChoice(preset.api, model or preset.model, preset.base_url, found.key)
         return EnvironmentModel(choice, found.variable, preset.title)
     return None
-
-
-class KnownKey(NamedTuple):
-    """The key of a provider; with a base URL, it belongs to that endpoint instead."""
-
-    key: str
-    variable: str
-    base_url: str = ""
 
 
 def known_key(settings: Settings, preset: ProviderPreset) -> KnownKey | None:

@@ -77,14 +77,25 @@ class Draft:
         self._parts = 0
         self._is_armed = False
         self._is_finished = False
+        self._is_restarted = False  # the next text replaces the text so far
+        self._replaces_pieces = False  # the next pieces replace those on the disk
 
     def write(self, text: str, channel: str = CONTENT) -> None:
         """Add streamed text."""
         if self._is_finished or not text:
             return
+        if self._is_restarted:
+            with self._lock:
+                self._is_restarted, self._replaces_pieces = False, True
+                self._pending.clear()
+                self._text = {CONTENT: [], REASONING: []}
         self._text[channel].append(text)
         self._pending.append((channel, text))
         self._arm(self._interval)
+
+    def restart(self) -> None:
+        """Let the next text replace what was written so far."""
+        self._is_restarted = True
 
     def text(self, channel: str = CONTENT) -> str:
         """All text so far."""
@@ -129,20 +140,24 @@ class Draft:
             pieces = _merged([self._pending.popleft() for _ in range(len(self._pending))])
             if not pieces or self._is_finished:
                 return
+            replaces, self._replaces_pieces = self._replaces_pieces, False
             try:
-                self._engine.write(lambda tx: self._insert_pieces(tx, pieces))
+                self._engine.write(lambda tx: self._insert_pieces(tx, pieces, replaces=replaces))
             except LeaseLostError as error:
                 log.info("streaming reply dropped: %s", error)
             except StoreError as error:
                 log.warning("streaming reply not checkpointed yet: %s", error)
                 self._pending.extendleft(reversed(pieces))
+                self._replaces_pieces = replaces
                 self._arm(RETRY_SECONDS)
             else:
                 self._parts += len(pieces)
 
-    def _insert_pieces(self, tx: Tx, pieces: list[tuple[str, str]]) -> None:
+    def _insert_pieces(self, tx: Tx, pieces: list[tuple[str, str]], *, replaces: bool) -> None:
         if self._token is not None:
             history.check_token(tx, self.session_id, self._token)
+        if replaces:
+            delete_draft(tx, self._key)
         first = self._parts
         if first == 0:
             process_identity.register(tx, self._identity)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.context.window import with_result_images
+from hermes_agent.messages import Author
 from hermes_agent.providers.anthropic import as_blocks
+from hermes_agent.providers.rules import ANTHROPIC, UNKNOWN
 from hermes_agent.providers.scripted import ModelScript
+from hermes_agent.providers.shaping import Shaper
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.tools.conftest import Bench
+    from hermes_agent.messages import Message
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -43,7 +46,7 @@ def test_the_model_sees_an_image_in_every_request_and_the_history_has_a_referenc
     url = f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
     for request in server.requests[1:]:
         roles = [message["role"] for message in request["messages"]]
-        image = request["messages"][roles.index("tool") + 1]
+        image = request["messages"][roles.index("tool") + 2]  # after a placeholder
         assert image["role"] == "user"
         assert image["content"][1]["image_url"]["url"] == url
     assert [role for role, _ in stored] == [
@@ -54,19 +57,20 @@ def test_the_model_sees_an_image_in_every_request_and_the_history_has_a_referenc
 
 
 def test_images_of_parallel_calls_follow_all_results() -> None:
-    def result(number: int) -> dict[str, str]:
-        content = json.dumps({"image": f"media:ab/{number}.png", "error": None})
+    def result(number: int) -> Message:
+        image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{number}"}}
+        content = [{"type": "text", "text": "{}"}, image]
         return {"role": "tool", "tool_call_id": str(number), "content": content}
 
-    messages = [result(1), result(2), {"role": "assistant", "content": "two"}, result(3)]
-    shown = with_result_images(messages)  # type: ignore[arg-type]
+    messages: list[Message] = [result(1), result(2), {"role": "assistant", "content": "two"}]
+    shaper = Shaper(Author("somewhere", "m"))
+    shown = shaper.shape([*messages, result(3)], UNKNOWN, has_tools=True)
     assert [message["role"] for message in shown] == [
-        "tool", "tool", "user", "assistant", "tool", "user",
+        "tool", "tool", "assistant", "user", "assistant", "tool", "assistant", "user",
     ]  # fmt: skip
-    _system, turns = as_blocks(shown)
-    assert [block["type"] for block in turns[0]["content"]] == [
-        "tool_result", "tool_result", "text", "image", "image",
-    ]  # fmt: skip
+    _system, turns = as_blocks(shaper.shape(messages, ANTHROPIC, has_tools=True))
+    assert [block["type"] for block in turns[0]["content"]] == ["tool_result", "tool_result"]
+    assert [part["type"] for part in turns[0]["content"][0]["content"]] == ["text", "image"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,10 @@ export function addNote(state: Conversation, text: string, rest: Partial<NoteIte
   return { ...state, items: addBeforeQueued(state.items, { ...noteItem(state.items, text), ...rest }) };
 }
 
-function showStatus(state: Conversation, { kind, text }: RpcSchemas["StatusUpdate"]): Conversation {
+function showStatus(state: Conversation, update: RpcSchemas["StatusUpdate"]): Conversation {
+  const { kind, text, drops_text } = update;
+  // Another attempt at the answer follows.
+  if (drops_text) return { ...state, items: withoutStreaming(state.items), status: text };
   if (kind === "review") return addNote(state, text);
   // Another answer of the turn follows.
   if (kind === "continued") return addNote({ ...state, items: endStreaming(state.items) }, text);
@@ -245,6 +248,10 @@ function completeTurn(state: Conversation, ended: RpcSchemas["MessageComplete"])
 function updateTool(state: Conversation, toolId: string, change: (tool: ToolItem) => ToolItem): Conversation {
   const items = state.items.map((one) => (one.kind === "tool" && one.toolId === toolId ? change(one) : one));
   return { ...state, items };
+}
+
+function withoutStreaming(items: Item[]): Item[] {
+  return items.filter((one) => !(one.kind === "answer" && one.isStreaming));
 }
 
 function endStreaming(items: Item[]): Item[] {

@@ -123,6 +123,7 @@ class StructuredPrinter:
                     "attempt": event.attempt,
                     "max_attempts": event.max_attempts,
                     "model": event.model or None,
+                    "drops_text": event.drops_text,
                 }
         return _tool_fields(event)
 

@@ -40,8 +40,9 @@ MODELS_SETTINGS: Final = (
         "llm.api",
         "choice",
         "openai",
-        "API of the model: OpenAI-compatible, Anthropic, the built-in model, or a script.",
-        choices=("openai", "anthropic", "local", "script"),
+        "API of the model: openai (compatible chat), responses, anthropic, gemini, local (the "
+        "built-in model), or script.",
+        choices=("openai", "responses", "anthropic", "gemini", "local", "script"),
     ),
     Setting(
         "llm.base_url",
