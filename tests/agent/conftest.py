@@ -34,8 +34,10 @@ class Scene:
         self.answers: dict[str, Callable[..., Any]] = {}
 
     def server(self, steps: str) -> ScriptServer:
-        server = self._stack.enter_context(ScriptServer(ModelScript.parse(steps)))
-        self.servers.append(server)
+        return self.enter(ScriptServer(ModelScript.parse(steps)))
+
+    def enter(self, server: ScriptServer) -> ScriptServer:
+        self.servers.append(self._stack.enter_context(server))
         return server
 
     def agent(self, steps: str, *tools: Tool, **options: Any) -> AIAgent:

@@ -17,6 +17,8 @@ class Answers(http.server.ThreadingHTTPServer):
     daemon_threads = True
     body = b""
     later_body: bytes | None = None  # of all requests after the first
+    content_type = ""
+    missing_bytes = 0  # that are announced and not sent
     is_silent = False  # the connection stays open without an answer
 
     def __init__(self) -> None:
@@ -41,9 +43,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.server.later_body is not None:
             self.server.body = self.server.later_body
         self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) + self.server.missing_bytes))
+        if self.server.content_type:
+            self.send_header("Content-Type", self.server.content_type)
         self.end_headers()
         self.wfile.write(body)
+        self.close_connection = self.server.missing_bytes > 0
 
     def log_message(self, *_arguments: Any) -> None:
         pass

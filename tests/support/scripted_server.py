@@ -1,4 +1,6 @@
-"""A scripted model behind a real HTTP server on loopback, with the APIs of OpenAI and Anthropic.
+"""A scripted model behind a real HTTP server on loopback, with the APIs of all providers.
+
+It refuses what a provider would refuse: see `support.dialects`.
 
 Tests exercise the real client over a real connection. Every request is recorded, so that
 it can be compared with what was displayed.
@@ -16,6 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hermes_agent.providers.scripted import count_usage
 from hermes_core.json_values import number_in, objects_in
+from support.dialect_answers import ANSWERS
+from support.dialects import of_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,16 +29,23 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ToolCall
     from hermes_agent.providers.scripted import ModelScript, ScriptStep
     from hermes_core.json_values import JsonObject
+    from support.dialects import Dialect
 
-PROMPT_PATHS = ("/chat/completions", "/messages")
+PROMPT_PATHS = ("/chat/completions", "/messages", "/responses", ":streamGenerateContent?alt=sse")
 
 
 class ScriptServer:
     """Serves a script until it is closed; `requests` holds the request bodies."""
 
     def __init__(
-        self, script: ModelScript, model: str = "scripted", log: Path | None = None
+        self,
+        script: ModelScript,
+        model: str = "scripted",
+        log: Path | None = None,
+        dialect: Dialect | None = None,
     ) -> None:
+        self.dialect = dialect
+        self.violations: list[str] = []  # of the rules of the provider
         self.requests: list[JsonObject] = []
         self.headers: list[dict[str, str]] = []  # of the requests
         self.models: list[JsonObject] = [{"id": model, "object": "model"}]
@@ -60,6 +71,8 @@ class ScriptServer:
         self._server.shutdown()
         self._server.server_close()
         self._server.disconnect_all()
+        if error is None and self.violations:
+            raise AssertionError(f"a provider would refuse this: {self.violations}")
 
     @property
     def connections(self) -> int:
@@ -77,6 +90,13 @@ class ScriptServer:
         if self._log is not None:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(body) + "\n")
+
+    def problem(self, path: str, body: JsonObject) -> str:
+        """Why a provider would refuse a request; empty if it would not."""
+        problem = (self.dialect or of_path(path)).problem(body)
+        if problem:
+            self.violations.append(problem)
+        return problem
 
     def next_step(self, body: JsonObject) -> tuple[int, ScriptStep]:
         """Consume the step that answers *body*."""
@@ -136,6 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         headers = {name.lower(): text for name, text in self.headers.items()}
         self.server.owner.record(body, headers)
+        if problem := self.server.owner.problem(self.path, body):
+            self._send_json({"error": {"message": problem}}, 400)
+            return
         number, step = self.server.owner.next_step(body)
         if step.fail is not None:
             self._fail(step.fail)
@@ -146,7 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         try:
-            if self.path.endswith("/messages"):
+            dialect = self.server.owner.dialect
+            if dialect is not None:
+                for piece in ANSWERS[dialect.api](dialect, number, step):
+                    self._write(piece)
+            elif self.path.endswith("/messages"):
                 self._stream_events(body, number, step)
             else:
                 self._stream_chunks(body, number, step)

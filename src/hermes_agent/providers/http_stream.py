@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError, Future
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 import orjson
@@ -41,7 +42,7 @@ from hermes_core import __version__
 from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, attempt, attempt_each
 from hermes_core.json_values import CharacterJoiner, object_in, parse_object, text_in
-from hermes_core.known_models import host_of, is_loopback
+from hermes_core.known_models import is_loopback
 
 if TYPE_CHECKING:
     import ssl
@@ -409,7 +410,7 @@ class HttpProvider(Provider, ABC):
     ) -> None:
         self.model = model
         self.base_url = base_url
-        self.author = Author(host_of(base_url), model)
+        self.author = Author(urlsplit(base_url).netloc, model)
         self._headers = headers
         self._client = client_for(base_url, self)
         self._url = endpoint(base_url, path)

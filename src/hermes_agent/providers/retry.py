@@ -112,7 +112,7 @@ class FallbackProvider:
             )
 
     def _candidates(self) -> list[Provider]:
-        """The providers to try: those that have not failed permanently in the last minutes, or all."""
+        """Those that have not failed permanently in the last minutes; if there are none, all."""
         now = time.monotonic()
         alive = [
             each
