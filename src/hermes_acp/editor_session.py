@@ -518,7 +518,7 @@ class EditorSession:
             case ReasoningText():
                 await self.show(update_agent_thought_text(event.text))
             case StatusUpdate():
-                if event.drops_text:  # an editor cannot take text back
+                if event.drops_text:  # an editor keeps what was shown
                     await self.show_text("\n\n")
                 await self.show(update_agent_thought_text(f"{event.text}\n"))
             case SessionChanged():

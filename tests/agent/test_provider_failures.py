@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -110,6 +112,32 @@ def test_the_pause_may_be_milliseconds_or_a_date() -> None:
     seconds = retry_seconds({"retry-after": formatdate(time.time() + 100, usegmt=True)})
     assert seconds is not None
     assert 0 < seconds <= 100
+
+
+def test_a_dead_model_is_left_alone_while_another_one_answers(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = "{calls: [{name: noop}]}"
+    noop = Tool("noop", "Does nothing.", {"type": "object"}, lambda *_: success())
+    dead = scene.server(f"steps: [{', '.join(['{fail: {status: 503}}'] * 9)}]")
+    other = scene.server(f"steps: [{call}, {call}, {{say: Done.}}, {{say: Again.}}]")
+    providers = [OpenAICompatible("m", server.base_url) for server in (dead, other)]
+    agent = scene.with_providers(providers, noop)
+    assert list(agent.turn("go"))[-1].text == "Done."
+    assert list(agent.turn("and?"))[-1].text == "Again."
+    assert len(dead.requests) == 4  # once, with its retries
+    later = time.monotonic() + 301
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    list(agent.turn("now?"))
+    assert len(dead.requests) == 8
+
+
+def test_a_request_is_repeated_after_an_error_within_the_stream(scene: Scene) -> None:
+    body = json.dumps('data: {"error": {"code": 502, "message": "Upstream"}}\n\n')
+    fail = f"{{fail: {{status: 200, content_type: text/event-stream, body: {body}}}}}"
+    agent = scene.agent(f"steps: [{fail}, {{say: Hello.}}]")
+    assert list(agent.turn("hi"))[-1].text == "Hello."
+    assert len(scene.servers[0].requests) == 2
 
 
 HALF = "{say: Half of, cut: true}"
@@ -259,7 +287,11 @@ def test_signed_thinking_is_sent_back_with_the_calls_it_led_to(scene: Scene) -> 
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "signed"}
     assert second["messages"][-2]["content"][0] == thinking
     assert "thinking" not in third  # the second answer came without any
-    author = {"type": "author", "provider": "127.0.0.1", "model": "claude-sonnet-4-5"}
+    author = {
+        "type": "author",
+        "provider": urlsplit(server.base_url).netloc,
+        "model": "claude-sonnet-4-5",
+    }
     assert agent.conversation_store.history()[1]["reasoning_details"] == [author, thinking]
 
 

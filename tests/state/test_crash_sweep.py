@@ -66,6 +66,27 @@ def test_a_streaming_reply_becomes_an_interrupted_message(
     assert len(db.get_messages("s")) == 2
 
 
+@pytest.mark.engines
+def test_of_a_restarted_reply_only_what_came_after_is_kept(
+    dead_store: SessionDB, open_store
+) -> None:
+    dead_store.create_session("s", "cli")
+    draft = dead_store.messages.draft("s")
+    draft.write("Half of")
+    draft.flush()
+    draft.restart()
+    draft.flush()
+    assert draft.text() == "Half of"  # until there is more
+    draft.write("Hm.", channel="reasoning")
+    draft.write("All")
+    draft.flush()
+    draft.write(" of it")
+    draft.flush()
+    assert (draft.text(), draft.text("reasoning")) == ("All of it", "Hm.")
+    reply = open_store().get_messages("s")[-1]
+    assert (reply["content"], reply["reasoning"]) == ("All of it", "Hm.")
+
+
 def test_sessions_of_the_current_process_are_not_ended(open_store) -> None:
     store = open_store()
     store.create_session("s", "cli")

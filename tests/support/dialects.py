@@ -77,14 +77,11 @@ def dialects() -> list[Dialect]:
     ]  # fmt: skip
 
 
-UNKNOWN_SERVER: Final = Dialect("a server", has_prompt_after_result=False, extra_fields=LOCAL)
-
-
-def of_path(path: str) -> Dialect:
-    """The dialect of a server of which nothing is known but the path of a request."""
+def of_path(path: str, spoken: set[str]) -> Dialect:
+    """The dialect of a server of which only the path of a request is known."""
     if path.endswith("/messages"):
-        return Dialect("Anthropic", api="anthropic", id_pattern=r"[\w-]+")
-    return Dialect("a server", has_prompt_after_result=False, extra_fields=LOCAL | {"name"})
+        return Dialect("Anthropic", api="anthropic", id_pattern=r"[\w-]+", issued={"signed"})
+    return Dialect("a server", has_prompt_after_result=False, extra_fields=LOCAL, spoken=spoken)
 
 
 def _pairs(

@@ -46,6 +46,7 @@ class ScriptServer:
     ) -> None:
         self.dialect = dialect
         self.violations: list[str] = []  # of the rules of the provider
+        self._spoken: set[str] = set()  # reasoning that was sent
         self.requests: list[JsonObject] = []
         self.headers: list[dict[str, str]] = []  # of the requests
         self.models: list[JsonObject] = [{"id": model, "object": "model"}]
@@ -93,14 +94,16 @@ class ScriptServer:
 
     def problem(self, path: str, body: JsonObject) -> str:
         """Why a provider would refuse a request; empty if it would not."""
-        problem = (self.dialect or of_path(path)).problem(body)
+        problem = (self.dialect or of_path(path, self._spoken)).problem(body)
         if problem:
             self.violations.append(problem)
         return problem
 
     def next_step(self, body: JsonObject) -> tuple[int, ScriptStep]:
         """Consume the step that answers *body*."""
-        return self._script.next_step(_messages(body))
+        number, step = self._script.next_step(_messages(body))
+        self._spoken.add(step.think)
+        return number, step
 
 
 class _Server(ThreadingHTTPServer):

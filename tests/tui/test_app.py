@@ -72,6 +72,13 @@ async def test_an_empty_answer_and_the_time_to_a_retry_are_shown(opened: Open) -
         app.status.stop()
 
 
+async def test_an_answer_that_is_asked_for_again_replaces_what_was_shown(opened: Open) -> None:
+    app = opened("[{think: Hm., say: Half of, cut: true}, {think: So., say: All of it.}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await submit_and_wait(pilot, "hi")
+        assert agent_texts(app) == ["All of it."]
+
+
 async def test_a_model_is_chosen_in_a_dialog(
     opened: Open, serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

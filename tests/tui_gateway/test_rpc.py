@@ -92,6 +92,16 @@ def test_an_answer_that_was_cut_off_is_announced_as_such(client: RpcClient, serv
     assert "cut off" in done["notice"]
 
 
+def test_an_answer_that_is_asked_for_again_replaces_what_was_streamed(
+    client: RpcClient, serve: Any
+) -> None:
+    live = opened(client, serve("[{say: Half of, cut: true}, {say: All of it.}]"))
+    client.call("prompt.submit", session_id=live, text="hi")
+    assert client.wait_for("status.update")["drops_text"]
+    assert client.wait_for("message.complete")["text"] == "All of it."
+    assert [row["content"] for row in stored()] == ["hi", "All of it."]
+
+
 def test_an_unknown_model_is_refused_with_suggestions(client: RpcClient, serve: Any) -> None:
     live = opened(client, serve("[{say: Still here.}]"))
     refusal = client.ask("command.dispatch", session_id=live, name="model", arg="scriptd")

@@ -435,7 +435,7 @@ class HttpProvider(Provider, ABC):
         yield from self._send(request, cancel)
 
     def _learn(self, failed: Failed, request: ModelRequest) -> str | None:
-        """Learn from a refused request; what the user is told, None if it teaches nothing."""
+        """Learn from a refused request; the notice for the user, None if it teaches nothing."""
         limit = _learned_limit(failed, self.max_output)
         if limit:
             self.max_output = limit

@@ -136,18 +136,19 @@ class _Shape:
         return new
 
     def _add_result(self, message: Message) -> None:
+        message = self._seen(message)
         call_id = str(message.get("tool_call_id") or "")
         waiting = self._new_ids.get(call_id)
         new = waiting.pop(0) if waiting else call_id
         parts = isinstance(message.get("content"), list)
         if new != call_id or (parts and not self._rules.images_in_results):
-            if parts and self._rules.sees_images and not self._rules.images_in_results:
+            if _images(message) and not self._rules.images_in_results:
                 self._pictures.append(message)
             keeps = self._rules.images_in_results
             message = self._make(
                 (new, keeps), (message,), lambda: _result(message, new, keeps_images=keeps)
             )
-        self._out.append(self._seen(message))
+        self._out.append(message)
 
     def _add_pictures(self) -> None:
         """The images of the results before, as a prompt."""

@@ -43,6 +43,19 @@ describe("an answer", () => {
     ]);
   });
 
+  it("is replaced by the next attempt at it", () => {
+    const state = applyEvents([
+      event("message.start", { text: "go" }),
+      event("message.delta", { text: "Half of" }),
+      event("status.update", { kind: "retrying", text: "Attempt 2 of 4:", seconds: 1, drops_text: true }),
+      event("message.delta", { text: "All of it." }),
+    ]);
+    expect(state.items).toMatchObject([
+      { kind: "user", text: "go" },
+      { kind: "answer", text: "All of it.", isStreaming: true },
+    ]);
+  });
+
   it("is told apart from what follows a tool", () => {
     const state = applyEvents([
       event("message.start", { text: "go" }),
