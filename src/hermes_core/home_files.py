@@ -87,7 +87,7 @@ HOME_FILES: Final = (
     HomeEntry("search.db*", FileCategory.DERIVED, "search index"),
     HomeEntry("statistics.db*", FileCategory.DERIVED, "statistics"),
     HomeEntry("hook_transcripts/", FileCategory.DERIVED, "conversations as shell hooks read them"),
-    HomeEntry("cache/", FileCategory.DOWNLOADED, "lists of models"),
+    HomeEntry("cache/", FileCategory.DOWNLOADED, "lists of models, rules of servers"),
     HomeEntry("libraries/", FileCategory.DOWNLOADED, "libraries of optional features"),
     HomeEntry("models/", FileCategory.DOWNLOADED, "the built-in model"),
     HomeEntry("workspaces/", FileCategory.WORK, "working folders of chats and the dashboard"),

@@ -122,7 +122,8 @@ def test_after_a_kill_in_mid_tool(hermes: Hermes, serve: Any, tmp_path: Path) ->
     with chat_process(server, "go"):
         wait_until((tmp_path / "started").exists, "the command")
     sent = continue_chat(hermes, server, "and?")
-    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "user"]
+    roles = [message["role"] for message in sent]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert sent[2]["content"] == "Wait."
     assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
     assert json.loads(sent[3]["content"])["error"] == LOST_RESULT_TEXT

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import itertools
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -244,3 +246,48 @@ def test_calls_of_a_model_that_has_no_tools_now(talk: Talk) -> None:
     provider = talk.provider("{say: Fine.}")
     agent = talk.scene.with_providers([provider], session_id=begun.session_id)
     assert_answer(ask(agent, "and?"), "Fine.")
+
+
+def test_an_empty_answer_that_was_stored_is_not_sent(talk: Talk) -> None:
+    agent = talk.agent("{say: ''}, {say: ''}, {say: Blue.}")
+    assert "empty answer" in ask(agent).notice
+    assert_answer(ask(agent, "again"), "Blue.")
+
+
+LISTS = {"chat": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
+
+
+def without_cache_points(body: Any, name: str) -> str:
+    """What precedes the answer, as it was sent, without the end of its list."""
+    text = json.dumps([body.get("system"), body.get("tools"), body[name]])
+    return text.replace(', "cache_control": {"type": "ephemeral"}', "")[:-2]
+
+
+def cache_points(body: Any) -> list[int]:
+    """The places of the messages that end with a cache point."""
+    return [
+        place
+        for place, message in enumerate(body["messages"])
+        if "cache_control" in message["content"][-1]
+    ]
+
+
+def test_each_request_begins_with_the_bytes_of_the_one_before(talk: Talk) -> None:
+    step = f"{{think: Step., say: I look., calls: [{LOOK}, {LOOK}]}}"
+    agent = talk.agent(
+        f"{step}, {step}, {{think: End., say: Blue.}}, {step}, {{say: Grey.}}, {{say: Yes.}}"
+    )
+    for question in ("go", "again", "sure?"):
+        ask(agent, question)
+    name = LISTS[talk.dialect.api]
+    sent = [without_cache_points(body, name) for body in talk.bodies()]
+    assert len(sent) == 6
+    for before, after in itertools.pairwise(sent):
+        assert after.startswith(before)
+    if talk.dialect.api != "anthropic":
+        return
+    for before, after in itertools.pairwise(talk.bodies()):
+        # The last message of a request is read from the cache by the next one.
+        assert cache_points(before)[-1] == len(before["messages"]) - 1
+        assert cache_points(before)[-1] in cache_points(after)
+        assert after["system"][-1]["cache_control"] == {"type": "ephemeral"}

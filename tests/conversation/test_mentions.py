@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.events import Attached, Notice
-from hermes_agent.providers.openai_compatible import _wire_message
+from hermes_agent.providers.openai_compatible import wire_message
+from hermes_agent.providers.rules import UNKNOWN
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation import attachments, slash_commands
@@ -144,7 +145,7 @@ def test_a_member_mentions_files_of_the_own_folder_only(start: Any, tmp_path: Pa
 
 def test_the_model_gets_texts_as_one_text() -> None:
     content = with_attachments("look", [attachments.AttachedText("file a, 1 line", "A")], [])
-    sent = _wire_message({"role": "user", "content": content}, returns_reasoning=False)
+    sent = wire_message({"role": "user", "content": content}, UNKNOWN)
     assert sent["content"] == "look\n\n[Attached file a, 1 line]\nA"
 
 

@@ -186,18 +186,19 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(
     setup: ApiSetup, answering: Any
 ) -> None:
     cut = "{say: one two three, pause: 0.1, cut: true}"
-    answering(f"[{cut}, {cut}]")
+    refused = "{fail: {status: 401}}"
+    answering(f"[{cut}, {refused}, {cut}, {refused}]")
     async with setup.open() as client:
         chunks = await client.stream(COMPLETIONS, {"messages": [USER_HI]})
         events = await client.stream(RESPONSES, {"input": "hi"})
         response = events[0][1]["response"]["id"]
         fetched = (await client.http.get(f"{RESPONSES}/{response}")).json()
     name, data = chunks[-1]
-    assert (name, data["error"]["code"]) == ("error", "provider_connection_lost")
+    assert (name, data["error"]["code"]) == ("error", "provider_key_rejected")
     assert [name for name, _ in events[-2:]] == ["response.failed", "error"]
     failed = events[-2][1]["response"]
-    assert (failed["status"], failed["error"]["code"]) == ("failed", "provider_connection_lost")
-    assert events[-1][1]["error"]["code"] == "provider_connection_lost"
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "provider_key_rejected")
+    assert events[-1][1]["error"]["code"] == "provider_key_rejected"
     assert (fetched["status"], fetched["output"]) == ("failed", [])
 
 

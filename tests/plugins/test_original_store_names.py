@@ -186,8 +186,8 @@ def test_an_empty_reasoning_is_kept_and_strict_servers_get_none(db: SessionDB) -
     db.append_message("one", "assistant", "", tool_calls=calls, reasoning_content="")
     messages = db.get_messages_as_conversation("one")
     assert messages[0]["reasoning_content"] == ""
-    for url, expected in (("http://127.0.0.1:1/v1", ""), ("https://api.openai.com/v1", None)):
+    for url, expected in (("https://api.deepseek.com/v1", ""), ("https://api.openai.com/v1", None)):
         provider = OpenAICompatible("m", url, window=1000)
-        (encoded,) = provider._encoded.of(messages)
+        (encoded,) = provider._encoded.of(messages, provider.rules)
         assert json.loads(encoded).get("reasoning_content") == expected
         provider.close()

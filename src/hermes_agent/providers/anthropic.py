@@ -10,8 +10,8 @@ from hermes_agent.events import ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.apis import ANTHROPIC, ANTHROPIC_VERSION
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, within_window
+from hermes_agent.providers.request_shape import CALL_PLACE, TEXT_PLACE, parts_in_order
 from hermes_agent.providers.rules import ANTHROPIC as ANTHROPIC_RULES
-from hermes_agent.providers.shaping import CALL_PLACE, TEXT_PLACE, parts_in_order
 from hermes_agent.tools.base import error_in
 from hermes_core.json_values import objects_in, whole_characters
 from hermes_core.known_models import find_known_model

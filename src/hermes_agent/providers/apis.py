@@ -137,9 +137,9 @@ def _open_responses(choice: ModelChoice, _folder: Path) -> Provider:
 
 
 def _open_gemini(choice: ModelChoice, _folder: Path) -> Provider:
-    from hermes_agent.providers.gemini import Gemini  # noqa: PLC0415 - one of several
+    from hermes_agent.providers.gemini import GoogleGemini  # noqa: PLC0415 - one of several
 
-    return Gemini(
+    return GoogleGemini(
         choice.model,
         choice.base_url or choice.api.default_url,
         choice.key,

@@ -9,8 +9,8 @@ from hermes_agent.events import FILTER_REASON, LENGTH_REASON, ReasoningDelta, Re
 from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode
 from hermes_agent.providers.openai_compatible import UNSIGNED
+from hermes_agent.providers.request_shape import parts_in_order
 from hermes_agent.providers.rules import GEMINI, for_model
-from hermes_agent.providers.shaping import parts_in_order
 from hermes_core.json_values import (
     number_in,
     object_in,
@@ -48,7 +48,7 @@ END_REASONS: Final = {
 }
 
 
-class Gemini(HttpProvider):
+class GoogleGemini(HttpProvider):
     """A model behind `POST /models/MODEL:streamGenerateContent`."""
 
     api_name = "gemini"
@@ -180,7 +180,7 @@ def _prompt_part(part: Any) -> Part:
 class _PartReader(AnswerReader["JsonObject"]):
     """Assembles one streamed answer from its parts."""
 
-    def __init__(self, provider: Gemini, cancel: Cancel) -> None:
+    def __init__(self, provider: GoogleGemini, cancel: Cancel) -> None:
         super().__init__(provider, cancel)
         self._signature = ""  # of the text
 

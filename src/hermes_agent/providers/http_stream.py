@@ -36,8 +36,8 @@ from hermes_agent.providers.failures import (
     timed_out,
     unreachable,
 )
+from hermes_agent.providers.request_shape import Shaper
 from hermes_agent.providers.rules import LearnedRules, lesson_of
-from hermes_agent.providers.shaping import Shaper
 from hermes_core import __version__
 from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, attempt, attempt_each

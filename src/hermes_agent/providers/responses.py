@@ -14,8 +14,8 @@ from hermes_agent.events import (
 )
 from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode
+from hermes_agent.providers.request_shape import CALL_PLACE, TEXT_PLACE, parts_in_order
 from hermes_agent.providers.rules import RESPONSES
-from hermes_agent.providers.shaping import CALL_PLACE, TEXT_PLACE, parts_in_order
 from hermes_core.json_values import number_in, object_in, objects_in, text_in, whole_characters
 from hermes_core.known_models import find_known_model
 from hermes_core.messages import plain_text

@@ -10,9 +10,9 @@ import pytest
 
 from hermes_agent.messages import Author
 from hermes_agent.providers.anthropic import as_blocks
+from hermes_agent.providers.request_shape import Shaper
 from hermes_agent.providers.rules import ANTHROPIC, UNKNOWN
 from hermes_agent.providers.scripted import ModelScript
-from hermes_agent.providers.shaping import Shaper
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation

@@ -105,6 +105,8 @@ class _Shape:
         self._out.append(message)
 
     def _add_answer(self, message: Message) -> None:
+        if not message.get("tool_calls") and not plain_text(message.get("content")).strip():
+            return  # no provider accepts an empty answer
         if self._rules.prompt_first and all(each["role"] == "system" for each in self._out):
             self._out.append(START)
         is_own = author_of(message) == self._author
