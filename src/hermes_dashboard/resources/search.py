@@ -15,7 +15,7 @@ from hermes_dashboard.models.text import MessageId, ProgressView, Text, Timestam
 from hermes_dashboard.resources.sessions import SessionItem, item_of
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.search.candidates import ScanDeadline
-from hermes_state.search.groups import GroupOptions
+from hermes_state.search.repository import SearchOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -176,7 +176,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         active = context.analysis.sessions_with(query) if query.needs_activity else None
         page_filter = query.conversation_filter(active)
         patience = ScanDeadline(UNINDEXED_READ_SECONDS)
-        options = GroupOptions(
+        options = SearchOptions(
             sources=tuple(query.source),
             allowed_ids=None if page_filter is None else db.pages.rows_of(page_filter),
             since=query.since,

@@ -153,15 +153,27 @@ class SearchFilter(NamedTuple):
         """
         return self._passes(candidate) and not any(map(self._passes, candidate.originals))
 
+    @property
+    def selects_sessions(self) -> bool:
+        """Whether some sessions are excluded."""
+        names = self.sources, self.exclude_sources, self.session_ids
+        return any(names) or self.allowed_ids is not None
+
+    def allows_session(self, session_id: str, source: str) -> bool:
+        """Whether messages of a session may pass."""
+        return (
+            (not self.sources or source in self.sources)
+            and source not in self.exclude_sources
+            and (not self.session_ids or session_id in self.session_ids)
+            and (self.allowed_ids is None or session_id in self.allowed_ids)
+        )
+
     def _passes(self, candidate: Candidate) -> bool:
         row = candidate.row
         return (
             (not self.roles or candidate.shown_role in self.roles)
             and (self.with_tools or row.role in ("user", "assistant"))
-            and (not self.sources or row.source in self.sources)
-            and row.source not in self.exclude_sources
-            and (not self.session_ids or row.session_id in self.session_ids)
-            and (self.allowed_ids is None or row.session_id in self.allowed_ids)
+            and self.allows_session(row.session_id, row.source)
             and (self.since is None or row.at >= self.since)
             and (self.until is None or row.at < self.until)
             and (candidate.is_live or self.include_inactive)
@@ -177,14 +189,19 @@ class Candidate(NamedTuple):
     is_live: bool
     shown_role: str  # that of feedback of hooks is `hook`
     originals: tuple[Candidate, ...] = ()  # the rows that this one repeats
+    words_found: int = 0  # how many words of a question it contains, if it was ranked
+
+    def text(self, *, with_tools: bool) -> str:
+        """Its searchable text."""
+        return indexed_text(self.row, with_tools=with_tools)
 
     def matches(self, query: Query, *, with_tools: bool) -> bool:
         """Whether its text matches the query."""
-        return query.matches_text(indexed_text(self.row, with_tools=with_tools))
+        return query.matches_text(self.text(with_tools=with_tools))
 
     def as_hit(self, query: Query, context: list[HitContext], *, with_tools: bool) -> FoundMessage:
         """The search result for the message."""
-        piece = snippet(indexed_text(self.row, with_tools=with_tools), query)
+        piece = snippet(self.text(with_tools=with_tools), query)
         return FoundMessage(
             id=self.row.id,
             session_id=self.row.session_id,
@@ -198,6 +215,7 @@ class Candidate(NamedTuple):
             model=self.model,
             session_started=self.session_started,
             context=context,
+            words_found=self.words_found,
         )
 
 
@@ -300,7 +318,6 @@ def query_messages(
     *,
     position: int,
     limit: int,
-    by_rank: bool,
 ) -> IndexResult | None:
     """The next row IDs; None if the index cannot evaluate this query."""
     try:
@@ -310,17 +327,9 @@ def query_messages(
     if expression is None:
         return IndexResult([], is_all=True)
     match = restrict_facets(expression, [facet_token(name) for name in search_filter.sources])
-    low, high = _id_range(connection, search_filter)
-    if by_rank:
-        sql = (
-            "SELECT rowid FROM body WHERE body MATCH ? AND rowid BETWEEN ? AND ?"
-            " ORDER BY bm25(body, 1.0, 0.0), rowid DESC LIMIT ? OFFSET ?"
-        )
-        rows = connection.execute(sql, (match, low, high, limit, position)).fetchall()
-    else:
-        low, high = _beyond(search_filter, position, low, high)
-        sql = _select_by_id("body", search_filter)
-        rows = connection.execute(sql, (match, low, high, limit)).fetchall()
+    low, high = _beyond(search_filter, position, *id_range(connection, search_filter))
+    sql = _select_by_id("body", search_filter)
+    rows = connection.execute(sql, (match, low, high, limit)).fetchall()
     return IndexResult([row[0] for row in rows], len(rows) < limit)
 
 
@@ -336,7 +345,7 @@ def query_tools(
         return IndexResult([], is_all=True)
     match = restrict_facets(expression, [facet_token(name) for name in search_filter.sources])
     match = restrict_facets(match, [role_token(role) for role in search_filter.roles])
-    low, high = _beyond(search_filter, position, *_id_range(connection, search_filter))
+    low, high = _beyond(search_filter, position, *id_range(connection, search_filter))
     numbers = part_numbers(connection)
     ids: list[int] = []
     for number in numbers if search_filter.oldest_first else reversed(numbers):
@@ -364,7 +373,7 @@ def _select_by_id(table: str, search_filter: SearchFilter) -> str:
     )
 
 
-def _id_range(connection: sqlite3.Connection, search_filter: SearchFilter) -> tuple[int, int]:
+def id_range(connection: sqlite3.Connection, search_filter: SearchFilter) -> tuple[int, int]:
     """Lowest and highest row ID that can match."""
     if search_filter.since is None and search_filter.until is None:
         return search_filter.first_id, search_filter.last_id

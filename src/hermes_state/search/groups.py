@@ -6,16 +6,17 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_state.search.candidates import by_ids
+from hermes_state.search.ladder import AS_WRITTEN
 from hermes_state.search.query import as_inside
-from hermes_state.search.searcher import hits
 
 if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
-    from hermes_state.search.candidates import ScanDeadline, SearchFilter
+    from hermes_state.search.candidates import SearchFilter
     from hermes_state.search.hits import FoundMessage
+    from hermes_state.search.ladder import Correction, Found
     from hermes_state.search.postgres import DatabaseSearcher
+    from hermes_state.search.repository import SearchOptions
     from hermes_state.search.searcher import Searcher
     from hermes_state.search.titles import TitleList
 
@@ -33,21 +34,8 @@ LISTED_ROWS: Final = """
 """
 
 
-class GroupOptions(NamedTuple):
-    """Filters of a search by conversation, and the page."""
-
-    sources: tuple[str, ...] = ()
-    allowed_ids: frozenset[str] | None = None
-    since: float | None = None
-    until: float | None = None
-    with_tools: bool = False
-    patience: ScanDeadline | None = None
-    limit: int = 20
-    offset: int = 0
-
-
 class ConversationHits(NamedTuple):
-    """A conversation that matches, with the number of its hits and the latest of them."""
+    """A conversation that matches, with the number of its hits and the best or latest of them."""
 
     session_id: str
     is_title_match: bool
@@ -62,24 +50,26 @@ class GroupedHits(NamedTuple):
     hit_count: int
     conversation_count: int
     is_capped: bool  # there are more hits than were counted
+    sort: str
+    step: str
+    words: tuple[str, ...] = ()
+    corrections: tuple[Correction, ...] = ()
 
 
-NO_HITS: Final = GroupedHits([], 0, 0, is_capped=False)
+NO_HITS: Final = GroupedHits([], 0, 0, is_capped=False, sort="newest", step=AS_WRITTEN)
 
 
 def find(
     engine: Engine,
     searcher: Searcher | DatabaseSearcher,
     search_filter: SearchFilter,
-    options: GroupOptions,
+    found: Found,
+    options: SearchOptions,
     titles: TitleList,
 ) -> GroupedHits:
-    """The page: conversations whose title matches first, then by their latest hit."""
-    matches = searcher.matches(search_filter, MAX_COUNTED_HITS + 1)
-    pairs = [
-        (candidate.row.id, candidate.row.session_id)
-        for candidate in itertools.islice(matches, MAX_COUNTED_HITS + 1)
-    ]
+    """The page: conversations whose title matches first, then by their best or latest hit."""
+    counted = list(itertools.islice(found.candidates, MAX_COUNTED_HITS + 1))
+    pairs = [(candidate.row.id, candidate.row.session_id) for candidate in counted]
     is_capped = len(pairs) > MAX_COUNTED_HITS
     listed = engine.read(lambda reader: _listed_rows(reader, {row for _, row in pairs}))
     titled: list[str] = []
@@ -91,8 +81,10 @@ def find(
     for message_id, session_id in pairs[:MAX_COUNTED_HITS]:
         by_conversation.setdefault(listed.get(session_id, session_id), []).append(message_id)
     page = list(by_conversation.items())[options.offset : options.offset + options.limit]
-    shown = [row_id for _, ids in page for row_id in ids[:HITS_PER_CONVERSATION]]
-    found = {hit.id: hit for hit in engine.read(lambda r: _hits(r, search_filter, shown))}
+    shown = {row_id for _, ids in page for row_id in ids[:HITS_PER_CONVERSATION]}
+    shown_filter = search_filter._replace(query=found.query)
+    shown_hits = searcher.hits(shown_filter, [each for each in counted if each.row.id in shown])
+    hits = {hit.id: hit for hit in shown_hits}
     title_set = set(titled)
     return GroupedHits(
         [
@@ -100,18 +92,18 @@ def find(
                 session_id,
                 session_id in title_set,
                 len(ids),
-                [found[row] for row in ids[:HITS_PER_CONVERSATION] if row in found],
+                [hits[row] for row in ids[:HITS_PER_CONVERSATION]],
             )
             for session_id, ids in page
         ],
         min(len(pairs), MAX_COUNTED_HITS),
         len(by_conversation),
         is_capped,
+        found.sort,
+        found.step,
+        found.words,
+        found.corrections,
     )
-
-
-def _hits(reader: Reader, search_filter: SearchFilter, ids: list[int]) -> list[FoundMessage]:
-    return hits(reader, search_filter, by_ids(reader, ids)) if ids else []
 
 
 def _listed_rows(reader: Reader, session_ids: set[str]) -> dict[str, str]:

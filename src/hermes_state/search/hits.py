@@ -27,6 +27,7 @@ class FoundMessageDict(TypedDict):
     model: str | None
     session_started: float
     context: list[HitContextDict]
+    words_found: int
 
 
 class HitContext(NamedTuple):
@@ -51,6 +52,7 @@ class FoundMessage(NamedTuple):
     model: str | None
     session_started: float
     context: list[HitContext]
+    words_found: int = 0  # how many words of a question it contains, if it was ranked
 
     def as_dict(self) -> FoundMessageDict:
         """The result as a dictionary for plugins and JSON output."""
@@ -67,4 +69,5 @@ class FoundMessage(NamedTuple):
             "model": self.model,
             "session_started": self.session_started,
             "context": [{"role": role, "content": content} for role, content in self.context],
+            "words_found": self.words_found,
         }

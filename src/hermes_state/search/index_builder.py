@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
+import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import plain_text
 from hermes_state.engine.sqlite.side_file import read_meta, write_meta
 from hermes_state.engine.values import amount_sql
 from hermes_state.messages.rows import decode_content
-from hermes_state.search.tokens import index_words
+from hermes_state.search.tokens import IndexWords, index_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
 
-SLICE_ROWS: Final = 400
-MERGE_PAGES: Final = 200
+SLICE_ROWS: Final = 1000
 BLOCK_BITS: Final = 10
 MESSAGE_ROLES: Final = ("user", "assistant")  # the rest is tool text
 
@@ -39,6 +38,21 @@ UPSERT_SPAN: Final = """
         SET low = min(low, excluded.low), high = max(high, excluded.high)
 """
 INSERT_WORDS: Final = "INSERT INTO body (rowid, words, facets) VALUES (?, ?, ?)"
+DELETE_WORDS: Final = "INSERT INTO body (body, rowid, words, facets) VALUES ('delete', ?, ?, ?)"
+INSERT_MESSAGE: Final = "INSERT INTO message (id, session, previous, tokens) VALUES (?, ?, ?, ?)"
+INSERT_SESSIONS: Final = """
+    INSERT OR IGNORE INTO session (id, source, last, messages, tokens)
+    SELECT value ->> 0, value ->> 1, 0, 0, 0 FROM json_each(?)
+"""
+SELECT_SESSIONS: Final = """
+    SELECT id, number, last, messages, tokens FROM session
+    WHERE id IN (SELECT value ->> 0 FROM json_each(?))
+"""
+UPDATE_SESSION: Final = "UPDATE session SET last = ?, messages = ?, tokens = ? WHERE number = ?"
+SHRINK_SESSION: Final = """
+    UPDATE session SET messages = messages - 1, tokens = tokens - ? WHERE number = ?
+"""
+DELETE_EMPTY: Final = "DELETE FROM session WHERE number = ? AND messages <= 0"
 LAST_ASSIGNED_ID: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
 SELECT_WITNESS: Final = f"""
     SELECT {amount_sql("timestamp")}, session_id FROM messages WHERE id = ?
@@ -166,16 +180,44 @@ def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice) -> bool:
     """
     with write_transaction(connection):
         if read_watermark(connection) == next_slice.after:
-            vocabulary: set[str] = set()
-            for row in next_slice.rows:
-                words, texts = index_words(indexed_text(row, with_tools=False))
-                vocabulary |= texts
-                if texts:
-                    connection.execute(INSERT_WORDS, (row.id, words, facet_token(row.source)))
+            found = [
+                (row, index_words(indexed_text(row, with_tools=False))) for row in next_slice.rows
+            ]
+            connection.executemany(
+                INSERT_WORDS,
+                [
+                    (row.id, words.text, facet_token(row.source))
+                    for row, words in found
+                    if words.number
+                ],
+            )
+            _insert_messages(connection, found)
             insert_spans(connection, next_slice.rows)
+            vocabulary = set[str]().union(*(words.vocabulary for _, words in found))
             insert_terms(connection, vocabulary, MESSAGE_TERMS)
             write_watermark(connection, next_slice, MESSAGE_KEYS)
     return True
+
+
+def _insert_messages(
+    connection: sqlite3.Connection, found: list[tuple[IndexedRow, IndexWords]]
+) -> None:
+    """Note the place and the length of messages, and those of their sessions."""
+    names = json.dumps(
+        list({row.session_id: (row.session_id, row.source) for row, _ in found}.values())
+    )
+    connection.execute(INSERT_SESSIONS, (names,))
+    sessions = {name: rest for name, *rest in connection.execute(SELECT_SESSIONS, (names,))}
+    places = []
+    for row, words in found:
+        session = sessions[row.session_id]
+        number, previous, messages, tokens = session
+        if words.number:
+            places.append((row.id, number, previous, words.number))
+        last = row.id if row.content else previous
+        session[1:] = last, messages + bool(words.number), tokens + words.number
+    connection.executemany(INSERT_MESSAGE, places)
+    connection.executemany(UPDATE_SESSION, [(*rest, number) for number, *rest in sessions.values()])
 
 
 @contextlib.contextmanager
@@ -198,20 +240,31 @@ def insert_spans(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None
 
 def insert_terms(connection: sqlite3.Connection, vocabulary: set[str], tables: TermTables) -> None:
     """Add terms that are new, and their trigrams."""
-    insert_term = f"INSERT OR IGNORE INTO {tables.term} (text) VALUES (?)"  # noqa: S608
-    insert_gram = f"INSERT INTO {tables.gram} (rowid, text) VALUES (?, ?)"  # noqa: S608
-    for term in sorted(vocabulary):
-        cursor = connection.execute(insert_term, (term,))
-        if cursor.rowcount > 0 and len(term) > 2:
-            connection.execute(insert_gram, (cursor.lastrowid, term))
+    sql = (
+        f"INSERT OR IGNORE INTO {tables.term} (text) SELECT value FROM json_each(?)"  # noqa: S608
+        " RETURNING id, text"
+    )
+    added = connection.execute(sql, (json.dumps(sorted(vocabulary)),)).fetchall()
+    connection.executemany(
+        f"INSERT INTO {tables.gram} (rowid, text) VALUES (?, ?)",  # noqa: S608
+        [pair for pair in added if len(pair[1]) > 2],
+    )
 
 
 def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
     """Delete messages from the index, and terms that occur nowhere else."""
     vocabulary: set[str] = set()
     for row in rows:
-        vocabulary |= index_words(indexed_text(row, with_tools=False))[1]
-        connection.execute("DELETE FROM body WHERE rowid = ?", (row.id,))
+        found = connection.execute(
+            "DELETE FROM message WHERE id = ? RETURNING session, tokens", (row.id,)
+        ).fetchone()
+        if found is None:
+            continue
+        words = index_words(indexed_text(row, with_tools=False))
+        connection.execute(DELETE_WORDS, (row.id, words.text, facet_token(row.source)))
+        connection.execute(SHRINK_SESSION, (found[1], found[0]))
+        connection.execute(DELETE_EMPTY, (found[0],))
+        vocabulary |= words.vocabulary
     delete_terms(connection, vocabulary, ["body"], MESSAGE_TERMS)
 
 
@@ -223,26 +276,14 @@ def delete_terms(
 ) -> None:
     """Delete those terms that no longer occur in any of the tables."""
     find = [f"SELECT 1 FROM {name} WHERE {name} MATCH ? LIMIT 1" for name in word_tables]  # noqa: S608
+    forget = f"INSERT INTO {tables.gram} ({tables.gram}, rowid, text) VALUES ('delete', ?, ?)"  # noqa: S608
     for term in vocabulary:
         match = (f'words : "{term}"',)
         if any(connection.execute(sql, match).fetchone() for sql in find):
             continue
         found = connection.execute(
-            f"DELETE FROM {tables.term} WHERE text = ? RETURNING id",  # noqa: S608
+            f"DELETE FROM {tables.term} WHERE text = ? RETURNING id, text",  # noqa: S608
             (term,),
         ).fetchall()
-        connection.executemany(f"DELETE FROM {tables.gram} WHERE rowid = ?", found)  # noqa: S608
-
-
-def merge(connection: sqlite3.Connection, table: str, *, is_first: bool, deadline: float) -> bool:
-    """Merge a table until *deadline*, to drop deleted entries; whether it is complete."""
-    sql = f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)"  # noqa: S608
-    if is_first:
-        connection.execute(sql, (-MERGE_PAGES,))  # starts a merge of all segments
-    while True:
-        before = connection.total_changes
-        connection.execute(sql, (MERGE_PAGES,))
-        if connection.total_changes - before < 2:
-            return True
-        if time.monotonic() >= deadline and not is_first:
-            return False
+        if len(term) > 2:
+            connection.executemany(forget, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.search import index_builder, tool_index
@@ -34,13 +33,9 @@ def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> bool:
     return True
 
 
-def merge(connection: sqlite3.Connection, *, is_first: bool, seconds: float = 0.05) -> bool:
-    """Merge the indexes for at most *seconds* to drop deleted entries; whether it is complete."""
-    deadline = time.monotonic() + seconds
-    for table in ("body", "gram"):
-        if not index_builder.merge(connection, table, is_first=is_first, deadline=deadline):
-            return False
-    if not tool_index.merge(connection, is_first=is_first, deadline=deadline):
-        return False
+def optimize(connection: sqlite3.Connection) -> None:
+    """Merge the indexes into their smallest form."""
+    parts = [tool_index.part_name(number) for number in tool_index.part_numbers(connection)]
+    for table in ("body", "gram", *parts, "tool_gram"):
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - own names
     connection.execute("PRAGMA incremental_vacuum").fetchall()
-    return True

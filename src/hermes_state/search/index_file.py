@@ -12,26 +12,37 @@ from hermes_state.engine.sqlite.side_file import SideFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-SEARCH_LAYOUT: Final = "2"
+SEARCH_LAYOUT: Final = "3"
 
 SEARCH_TABLES: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # Time range of each block of 1024 message IDs; converts times into ID ranges.
     "CREATE TABLE span (block INTEGER PRIMARY KEY, low REAL NOT NULL, high REAL NOT NULL)",
     # The text itself is not stored, only the index. `facets` holds a token for the source,
-    # so that the index can filter by it.
-    "CREATE VIRTUAL TABLE body USING fts5(words, facets, content='', contentless_delete=1,"
-    " tokenize='ascii')",
+    # so that the index can filter by it. Deleted entries are removed from the file at once.
+    "CREATE VIRTUAL TABLE body USING fts5(words, facets, content='', tokenize='ascii')",
+    "INSERT INTO body (body, rank) VALUES ('secure-delete', 1)",
+    # What the rank of a message depends on besides its words.
+    "CREATE TABLE message (id INTEGER PRIMARY KEY, session INTEGER NOT NULL,"
+    " previous INTEGER NOT NULL, tokens INTEGER NOT NULL)",
+    "CREATE TABLE session (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
+    " source TEXT NOT NULL, last INTEGER NOT NULL, messages INTEGER NOT NULL,"
+    " tokens INTEGER NOT NULL)",
+    # Occurrences of a term, and the number of messages with it.
+    "CREATE VIRTUAL TABLE occurrence USING fts5vocab(body, instance)",
+    "CREATE VIRTUAL TABLE frequency USING fts5vocab(body, col)",
     # Every term and its trigrams, for substring search.
     "CREATE TABLE term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
-    "CREATE VIRTUAL TABLE gram USING fts5(text, content='', contentless_delete=1, detail=none,"
+    "CREATE VIRTUAL TABLE gram USING fts5(text, content='', detail=none,"
     " tokenize='trigram case_sensitive 1')",
+    "INSERT INTO gram (gram, rank) VALUES ('secure-delete', 1)",
     # The same for messages with tool text; their words are in one table per range of message
     # IDs, which is created when the range is indexed (tool_index.py).
-    "CREATE TABLE tool_part (number INTEGER PRIMARY KEY, has_deleted INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE tool_part (number INTEGER PRIMARY KEY)",
     "CREATE TABLE tool_term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
-    "CREATE VIRTUAL TABLE tool_gram USING fts5(text, content='', contentless_delete=1,"
-    " detail=none, tokenize='trigram case_sensitive 1')",
+    "CREATE VIRTUAL TABLE tool_gram USING fts5(text, content='', detail=none,"
+    " tokenize='trigram case_sensitive 1')",
+    "INSERT INTO tool_gram (tool_gram, rank) VALUES ('secure-delete', 1)",
 )
 
 

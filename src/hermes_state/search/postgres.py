@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
-import math
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from hermes_state.engine.database import DriverError
 from hermes_state.search.candidates import (
@@ -22,26 +22,36 @@ from hermes_state.search.candidates import (
     Candidate,
     by_ids,
 )
-from hermes_state.search.index_builder import IndexedRow, indexed_text
+from hermes_state.search.index_builder import MESSAGE_ROLES, IndexedRow, indexed_text
+from hermes_state.search.ranking import IndexTotals, Posting
 from hermes_state.search.searcher import CATCH_UP_SECONDS, MIN_CHUNK_IDS, hits
-from hermes_state.search.tokens import composed, fold, is_single_character_token, token_texts
+from hermes_state.search.tokens import is_single_character_token, token_texts
+from hermes_state.search.word_index import (
+    MAX_NEAR_TERMS,
+    MAX_PREFIXED_TERMS,
+    most_similar,
+    read_unindexed,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.search.candidates import SearchFilter
     from hermes_state.search.hits import FoundMessage
+    from hermes_state.search.ladder import Vocabulary
     from hermes_state.search.query import Term
+    from hermes_state.search.word_index import UnindexedMessages
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SLICE_MESSAGES: Final = 200
 GRAM_CHARACTERS: Final = 3
 MAX_SHORT_CHARACTERS: Final = 4
 MAX_EXPANDED_TERMS: Final = 2000
-MAX_RANKED: Final = 2000
+MAX_COUNT: Final = 32_767  # of a word in a message
 MANY_MESSAGES: Final = 5000
 MAX_INDEXED_TOKENS: Final = 20_000  # of one message
 
@@ -56,10 +66,53 @@ SELECT_ROWS: Final = """
     SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp, s.source
     FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id = ANY(?)
 """
-INSERT_WORDS: Final = """
-    INSERT INTO hermes_search_words (message_id, is_tool, words) VALUES (?, ?, ?)
-    ON CONFLICT (message_id, is_tool) DO UPDATE SET words = excluded.words
+PREVIOUS_IDS: Final = """
+    SELECT m.id, (SELECT p.id FROM messages p
+        WHERE p.session_id = m.session_id AND p.id < m.id AND p.role IN ('user', 'assistant')
+            AND p.content <> ''
+        ORDER BY p.id DESC LIMIT 1)
+    FROM messages m WHERE m.id = ANY(?)
 """
+INSERT_WORDS: Final = """
+    INSERT INTO hermes_search_words
+        (message_id, is_tool, words, counts, session_id, previous_id, tokens)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (message_id, is_tool) DO NOTHING
+"""
+ADD_TO_SESSION: Final = """
+    INSERT INTO hermes_search_session AS s (session_id, last_id, messages, tokens)
+    VALUES (?, ?, ?, ?)
+    ON CONFLICT (session_id) DO UPDATE SET last_id = greatest(s.last_id, excluded.last_id),
+        messages = s.messages + excluded.messages, tokens = s.tokens + excluded.tokens
+"""
+REMOVE_SESSION: Final = "DELETE FROM hermes_search_session WHERE session_id = ?"
+TOTALS: Final = """
+    SELECT coalesce(sum(messages), 0), coalesce(sum(tokens), 0), count(*)
+    FROM hermes_search_session WHERE messages > 0
+"""
+SESSION_ENDS: Final = """
+    SELECT session_id, last_id FROM hermes_search_session WHERE session_id = ANY(?)
+"""
+SESSION_TOKENS: Final = """
+    SELECT session_id, tokens FROM hermes_search_session WHERE session_id = ANY(?)
+"""
+SOURCES: Final = "SELECT id, source FROM sessions WHERE id = ANY(?)"
+FREQUENCIES: Final = """
+    SELECT t.term, (SELECT count(*) FROM hermes_search_words w
+        WHERE w.words @> ARRAY[t.term] AND w.is_tool = 0)
+    FROM unnest(?::text[]) AS t (term)
+"""
+POSTINGS: Final = """
+    SELECT w.message_id, w.session_id, w.previous_id, w.tokens,
+        w.counts[array_position(w.words, t.term COLLATE "C")]
+    FROM unnest(?::text[]) AS t (term)
+    JOIN hermes_search_words w ON w.words @> ARRAY[t.term] AND w.is_tool = 0
+"""
+NEWEST_POSTINGS: Final = """
+    SELECT message_id, session_id, previous_id, tokens, 1 FROM hermes_search_words
+    WHERE words && ?::text[] AND is_tool = 0 ORDER BY message_id DESC LIMIT ?
+"""
+TERMS_NEAR: Final = "SELECT term FROM hermes_search_term WHERE grams && ? LIMIT ?"
 INSERT_TERM: Final = """
     INSERT INTO hermes_search_term (term, grams) VALUES (?, ?) ON CONFLICT DO NOTHING
 """
@@ -109,17 +162,32 @@ class DatabaseSearcher:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def find(
-        self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
-    ) -> list[FoundMessage]:
-        """Matching messages, starting at *offset*."""
-        count = None if limit < 0 else offset + limit
-        matches = self.matches(search_filter, -1 if by_rank else count or -1)
-        if by_rank:
-            ranked = _ranked(list(itertools.islice(matches, MAX_RANKED)), search_filter)
-            matches = iter(ranked)
-        found = list(itertools.islice(matches, offset, count))
+    def hits(self, search_filter: SearchFilter, found: list[Candidate]) -> list[FoundMessage]:
+        """Search results, each with the messages before and after it."""
         return self._engine.read(lambda reader: hits(reader, search_filter, found))
+
+    def by_ids(self, ids: list[int]) -> list[Candidate]:
+        """Messages by ID, in this order; deleted messages are omitted."""
+        return self._engine.read(lambda reader: by_ids(reader, ids))
+
+    def with_words(
+        self, search_filter: SearchFilter, words: Sequence[str], work: Callable[[Vocabulary], T]
+    ) -> T:
+        """The result of *work* on the words of the history, those not indexed yet included."""
+        self.fill(CATCH_UP_SECONDS, with_tools=False)
+
+        def run(reader: Reader) -> T:
+            ids = [row[0] for row in reader.rows(PENDING_IDS)]
+            rows = (IndexedRow(*row) for row in reader.rows(SELECT_ROWS, (ids,)))
+            pending = [row for row in rows if row.role in MESSAGE_ROLES]
+            ends = {
+                name: (name, last)
+                for name, last in reader.rows(SESSION_ENDS, ([row.session_id for row in pending],))
+            }
+            unindexed = read_unindexed(pending, words, ends)
+            return work(DatabaseWords(reader, search_filter, unindexed))
+
+        return self._engine.read(run)
 
     def matches(self, search_filter: SearchFilter, count: int) -> Iterator[Candidate]:
         """Matching messages in order, of which the first *count* are needed; -1 for all."""
@@ -233,13 +301,15 @@ def _index_slice(tx: Tx) -> int:
     ids = [row[0] for row in tx.rows(TAKE_PENDING, (SLICE_MESSAGES,))]
     if not ids:
         return 0
+    previous: dict[int, int | None] = dict(tx.rows(PREVIOUS_IDS, (ids,)))
     found = [
-        (row[0], int(is_tool), indexed_words(text))
-        for row in tx.rows(SELECT_ROWS, (ids,))
-        for is_tool, text in _texts(IndexedRow(*row))
+        IndexedWords.of(row, text, is_tool=is_tool, previous=previous.get(row.id) or 0)
+        for row in (IndexedRow(*row) for row in tx.rows(SELECT_ROWS, (ids,)))
+        for is_tool, text in _texts(row)
     ]
-    tx.many(INSERT_WORDS, [(row_id, is_tool, sorted(words)) for row_id, is_tool, words in found])
-    every_word: set[str] = set().union(*(words for _, _, words in found))
+    tx.many(INSERT_WORDS, found)
+    _add_to_sessions(tx, [each for each in found if not each.is_tool])
+    every_word: set[str] = set().union(*(each.words for each in found))
     vocabulary = {word for word in every_word if " " not in word}  # without pairs of words
     known = {row[0] for row in tx.rows(KNOWN_TERMS, (sorted(vocabulary),))}
     # In order, so that two processes do not wait for each other.
@@ -248,11 +318,22 @@ def _index_slice(tx: Tx) -> int:
     return len(ids)
 
 
+def _add_to_sessions(tx: Tx, found: list[IndexedWords]) -> None:
+    sizes: dict[str, tuple[int, int, int]] = {}
+    for each in found:
+        last, messages, tokens = sizes.get(each.session_id, (0, 0, 0))
+        sizes[each.session_id] = (
+            max(last, each.message_id), messages + bool(each.tokens), tokens + each.tokens
+        )  # fmt: skip
+    tx.many(ADD_TO_SESSION, [(name, *sizes[name]) for name in sorted(sizes)])
+
+
 def remove_session(tx: Tx, session_id: str) -> None:
     """Remove the messages of a session from the index, and terms that occur nowhere else."""
     tx.run(REMOVE_PENDING, (session_id,))
     words = [row[0] for row in tx.rows(REMOVE_WORDS, (session_id,))]
     tx.run(REMOVE_TERMS, (sorted(set(words)),))
+    tx.run(REMOVE_SESSION, (session_id,))
 
 
 def _texts(row: IndexedRow) -> Iterator[tuple[bool, str]]:
@@ -263,10 +344,26 @@ def _texts(row: IndexedRow) -> Iterator[tuple[bool, str]]:
         yield True, indexed_text(row, with_tools=True)
 
 
-def indexed_words(text: str) -> set[str]:
-    """The tokens of a text, and the pairs of neighbours that are frequent."""
-    tokens = token_texts(text)[:MAX_INDEXED_TOKENS]
-    return {*tokens, *_pairs(tokens)}
+class IndexedWords(NamedTuple):
+    """A row of the index."""
+
+    message_id: int
+    is_tool: int
+    words: list[str]
+    counts: list[int]
+    session_id: str
+    previous_id: int
+    tokens: int
+
+    @classmethod
+    def of(cls, row: IndexedRow, text: str, *, is_tool: bool, previous: int) -> IndexedWords:
+        """The words of a message, the pairs of neighbours that are frequent, and their numbers."""
+        tokens = token_texts(text)[:MAX_INDEXED_TOKENS]
+        counts = Counter(tokens)
+        counts.update(set(_pairs(tokens)) - counts.keys())
+        words = sorted(counts)
+        numbers = [min(counts[word], MAX_COUNT) for word in words]
+        return cls(row.id, int(is_tool), words, numbers, row.session_id, previous, len(tokens))
 
 
 def _pairs(tokens: Sequence[str]) -> Iterator[str]:
@@ -352,12 +449,71 @@ def _few(terms: list[str]) -> list[str] | None:
     return None if len(terms) > MAX_EXPANDED_TERMS else terms
 
 
-def _ranked(found: list[Candidate], search_filter: SearchFilter) -> list[Candidate]:
-    """Candidates by relevance: many matches in a short text come first."""
+class DatabaseWords:
+    """The words in the index, and those of messages that are not in it yet."""
 
-    def score(candidate: Candidate) -> float:
-        text = fold(composed(indexed_text(candidate.row, with_tools=search_filter.with_tools)))
-        matches = sum(1 for _ in search_filter.query.character_spans(text))
-        return -matches / (matches + 1.2 * (0.25 + 0.75 * math.log1p(len(text)) / 6))
+    def __init__(
+        self, reader: Reader, search_filter: SearchFilter, unindexed: UnindexedMessages
+    ) -> None:
+        self._reader = reader
+        self._unindexed = unindexed
+        self._filter = search_filter
+        self._sources: dict[str, str] = {}
 
-    return sorted(found, key=lambda each: (score(each), -each.row.id))
+    def totals(self) -> IndexTotals:
+        """The size of the index."""
+        indexed = IndexTotals(*map(int, self._reader.rows(TOTALS)[0]))
+        return IndexTotals(*map(sum, zip(indexed, self._unindexed.totals(), strict=True)))
+
+    def frequency(self, terms: Sequence[str]) -> dict[str, int]:
+        """How many messages contain each of the terms."""
+        stored = {_stored(term): term for term in terms}
+        rows = self._reader.rows(FREQUENCIES, (list(stored),))
+        numbers = Counter({stored[term]: count for term, count in rows})
+        numbers.update(self._unindexed.frequency(terms))
+        return numbers
+
+    def postings(self, terms: Sequence[str], *, newest: int = 0) -> list[Posting]:
+        """The messages with one of the terms; only the *newest*, each counted once, if given."""
+        stored = [_stored(term) for term in terms]
+        if newest:
+            rows = self._reader.rows(NEWEST_POSTINGS, (stored, newest))
+        else:
+            rows = self._reader.rows(POSTINGS, (stored,))
+        return [
+            *self._unindexed.postings(terms),
+            *(Posting(*row) for row in self._allowed(rows)),
+        ]
+
+    def _allowed(self, rows: list[Any]) -> list[Any]:
+        if not self._filter.selects_sessions:
+            return rows
+        new = sorted({row[1] for row in rows}.difference(self._sources))
+        self._sources.update(self._reader.rows(SOURCES, (new,)))
+        allowed = {
+            name for name, source in self._sources.items()
+            if self._filter.allows_session(name, source)
+        }  # fmt: skip
+        return [row for row in rows if row[1] in allowed]
+
+    def session_tokens(self, sessions: Sequence[int | str]) -> dict[int | str, int]:
+        """The sizes of conversations."""
+        sizes: Counter[int | str] = Counter(self._unindexed.sizes)
+        sizes.update(dict(self._reader.rows(SESSION_TOKENS, (list(sessions),))))
+        return sizes
+
+    def with_prefix(self, prefix: str) -> list[str]:
+        """The terms that begin with a text."""
+        values = (prefix, prefix + chr(0x10FFFF), MAX_PREFIXED_TERMS)
+        found = (row[0] for row in self._reader.rows(TERMS_WITH_PREFIX, values))
+        return sorted({*found, *self._unindexed.with_prefix(prefix)})
+
+    def near(self, word: str) -> list[str]:
+        """Terms that share the most groups of three characters with a word."""
+        rows = self._reader.rows(TERMS_NEAR, (_grams(word), MAX_NEAR_TERMS))
+        return most_similar([*{row[0] for row in rows}.union(self._unindexed.near(word))], word)
+
+
+def _stored(term: str) -> str:
+    """A term as the index has it: pairs of characters are one word."""
+    return term.replace(" ", "")

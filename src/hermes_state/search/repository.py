@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
@@ -13,11 +13,32 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_state.search.candidates import ScanDeadline, SearchFilter
-    from hermes_state.search.groups import GroupedHits, GroupOptions
+    from hermes_state.search.groups import GroupedHits
     from hermes_state.search.hits import FoundMessage
+    from hermes_state.search.ladder import Found, SearchAnswer
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
     from hermes_state.search.titles import TitleList
+
+
+class SearchOptions(NamedTuple):
+    """Filters and order of a search, and the page of its results."""
+
+    sources: tuple[str, ...] = ()
+    exclude_sources: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    session_id: str | None = None
+    allowed_ids: frozenset[str] | None = None
+    since: float | None = None
+    until: float | None = None
+    with_tools: bool = False
+    include_inactive: bool = False
+    inside_words: bool = False
+    sort: str | None = None  # newest, oldest or rank; None stands for what suits the query
+    is_typing: bool = False  # the last word may be incomplete
+    patience: ScanDeadline | None = None
+    limit: int = 20
+    offset: int = 0
 
 
 class SearchRepository(Repository):
@@ -41,58 +62,83 @@ class SearchRepository(Repository):
         inside_words: bool = False,
         patience: ScanDeadline | None = None,
     ) -> list[FoundMessage]:
-        """Messages that match *query*, with a snippet and the positions of the matches in it.
+        """Messages that answer *query*, with a snippet and the positions of the matches in it.
 
-        Words, "phrases", prefix*, one OR two, -not. `sort` is newest (the default), oldest
-        or rank. `inside_words` matches parts of words. `with_tools` includes tool calls and
-        their results. Undone messages are excluded by default, messages of trashed sessions
-        always. `patience` limits the time spent on messages that are not indexed yet.
+        Words, "phrases", prefix*, one OR two, -not. A query without operators is answered in
+        steps, down to messages with any of its words. `sort` is newest, oldest or rank; without
+        it, rank from three content words on. `inside_words` matches parts of words. `with_tools`
+        includes tool calls and their results. Undone messages are excluded by default, messages
+        of trashed sessions always. `patience` limits the time spent on messages that are not
+        indexed yet.
         """
-        search_filter = self._filter(query, session_id, inside_words=inside_words)._replace(
-            roles=tuple(role_filter or ()),
+        options = SearchOptions(
             sources=tuple(source_filter or ()),
             exclude_sources=tuple(exclude_sources or ()),
+            roles=tuple(role_filter or ()),
+            session_id=session_id,
             since=since,
             until=until,
-            with_tools=with_tools or "tool" in (role_filter or ()),
+            with_tools=with_tools,
             include_inactive=include_inactive,
-            oldest_first=sort == "oldest",
+            inside_words=inside_words,
+            sort=sort,
             patience=patience,
+            limit=limit,
+            offset=offset,
         )
+        return self.answer(query, options).hits
+
+    def answer(self, query: str, options: SearchOptions | None = None) -> SearchAnswer:
+        """Messages that answer *query*, and how they were found."""
+        from hermes_state.search import ladder  # noqa: PLC0415 - see above
+
+        options = options or SearchOptions()
+        count = -1 if options.limit < 0 else options.offset + options.limit
+        found = self._found(query, options, count)
+        if found is None:
+            return ladder.NOTHING
+        page = itertools.islice(found.candidates, options.offset, None if count < 0 else count)
+        shown = self._filter(query, options)._replace(query=found.query)
+        hits = self._searcher().hits(shown, list(page))
+        return ladder.SearchAnswer(hits, found.sort, found.step, found.words, found.corrections)
+
+    def _found(self, query: str, options: SearchOptions, count: int) -> Found | None:
+        from hermes_state.search import ladder, time_words  # noqa: PLC0415 - see above
+
+        search_filter = self._filter(query, options)
         if search_filter.query.is_empty:
-            return []
-        return self._searcher().find(
-            search_filter, by_rank=sort == "rank", limit=limit, offset=offset
+            return None
+        asked = ladder.Asked(
+            query, options.sort, time_words.period_of(query, self.clock.now()), options.is_typing
         )
+        return ladder.find(self._searcher(), asked, search_filter, count)
 
     def ids_in_conversation(self, session_id: str, query: str, limit: int = 1000) -> list[int]:
         """The messages of a conversation that match, oldest first; parts of words match, too.
 
         Tool calls, their results and undone messages are included.
         """
-        search_filter = self._filter(query, session_id, inside_words=True)._replace(
-            with_tools=True, include_inactive=True, oldest_first=True
-        )
+        options = SearchOptions(
+            session_id=session_id, inside_words=True, with_tools=True, include_inactive=True,
+            sort="oldest",
+        )  # fmt: skip
+        search_filter = self._filter(query, options)
         if search_filter.query.is_empty:
             return []
         matches = self._searcher().matches(search_filter, limit)
         return [candidate.row.id for candidate in itertools.islice(matches, limit)]
 
-    def conversations(self, query: str, options: GroupOptions) -> GroupedHits:
-        """Conversations that match, by title or by messages, with their latest hits."""
+    def conversations(self, query: str, options: SearchOptions) -> GroupedHits:
+        """Conversations that answer *query*, by title or by messages, with their best hits."""
         from hermes_state.search import groups  # noqa: PLC0415 - see above
 
-        search_filter = self._filter(query)._replace(
-            sources=options.sources,
-            allowed_ids=options.allowed_ids,
-            since=options.since,
-            until=options.until,
-            with_tools=options.with_tools,
-            patience=options.patience,
-        )
-        if search_filter.query.is_empty:
+        found = self._found(query, options, groups.MAX_COUNTED_HITS + 1)
+        if found is None:
             return groups.NO_HITS
-        return groups.find(self.engine, self._searcher(), search_filter, options, self._titles)
+        search_filter = self._filter(query, options)
+        return groups.find(
+            self.engine, self._searcher(), search_filter, found, options, self._titles
+        )
 
     def titles(self, query: str, limit: int) -> list[str]:
         """Conversations whose title or first message contains the words, latest first."""
@@ -107,19 +153,30 @@ class SearchRepository(Repository):
 
         return TitleList()
 
-    def _filter(
-        self, query: str, session_id: str | None = None, *, inside_words: bool = False
-    ) -> SearchFilter:
+    def _filter(self, query: str, options: SearchOptions) -> SearchFilter:
         from hermes_state.search.candidates import SearchFilter  # noqa: PLC0415 - see above
         from hermes_state.search.query import parse  # noqa: PLC0415 - see above
 
         session_ids: list[str] = []
-        if session_id is not None:
+        if options.session_id is not None:
+            session_id = options.session_id
             session_ids = self.engine.read(
                 lambda reader: lineage.conversation_of(reader, session_id)
             )
-        parsed = parse(query, is_inside=inside_words)
-        return SearchFilter(parsed, session_ids=tuple(session_ids))
+        return SearchFilter(
+            parse(query, is_inside=options.inside_words),
+            roles=options.roles,
+            sources=options.sources,
+            exclude_sources=options.exclude_sources,
+            session_ids=tuple(session_ids),
+            allowed_ids=options.allowed_ids,
+            since=options.since,
+            until=options.until,
+            with_tools=options.with_tools or "tool" in options.roles,
+            include_inactive=options.include_inactive,
+            oldest_first=options.sort == "oldest",
+            patience=options.patience,
+        )
 
     def fill(self, seconds: float | None = None, *, with_tools: bool = False) -> bool:
         """Update the search index, for at most this time; returns whether it is complete.

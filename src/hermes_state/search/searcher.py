@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import heapq
-import itertools
 import json
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from hermes_core.messages import plain_text
 from hermes_state.messages.rows import HOOK_ROLE, decode_content
@@ -16,15 +14,24 @@ from hermes_state.search.candidates import (
     CHUNK_IDS,
     MAX_ROW_ID,
     by_ids,
+    id_range,
     query_messages,
     query_tools,
     scan,
 )
 from hermes_state.search.hits import HitContext
-from hermes_state.search.index_builder import MESSAGE_KEYS, MESSAGE_ROLES, TOOL_KEYS
+from hermes_state.search.index_builder import (
+    INDEXED_COLUMNS,
+    IS_MESSAGE,
+    MESSAGE_KEYS,
+    MESSAGE_ROLES,
+    TOOL_KEYS,
+    IndexedRow,
+)
+from hermes_state.search.word_index import FileWords, read_unindexed, session_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.sqlite.driver import sqlite3
@@ -32,11 +39,18 @@ if TYPE_CHECKING:
     from hermes_state.search.candidates import Candidate, IndexResult, SearchFilter
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.index_builder import IndexSlice, WatermarkKeys
+    from hermes_state.search.ladder import Vocabulary
+
+T = TypeVar("T")
 
 CONTEXT_CHARACTERS: Final = 200
 CATCH_UP_SECONDS: Final = 0.3
 MIN_CHUNK_IDS: Final = 10
 
+UNINDEXED: Final = f"""
+    SELECT {INDEXED_COLUMNS} FROM messages m JOIN sessions s ON s.id = m.session_id
+    WHERE m.id >= ? AND m.id <= ? AND {IS_MESSAGE} ORDER BY m.id
+"""  # noqa: S608 - own names
 ID_RANGE: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
 """
@@ -94,22 +108,43 @@ class Searcher:
         self._file = engine.search
         self._covers_tools = engine.settings.search_tools
 
-    def find(
-        self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
-    ) -> list[FoundMessage]:
-        """Matching messages, starting at *offset*."""
-        count = None if limit < 0 else offset + limit
-        matches = self.matches(search_filter, count or -1, by_rank=by_rank)
-        found = list(itertools.islice(matches, offset, count))
+    def hits(self, search_filter: SearchFilter, found: list[Candidate]) -> list[FoundMessage]:
+        """Search results, each with the messages before and after it."""
         return self._engine.read(lambda reader: hits(reader, search_filter, found))
 
-    def matches(
-        self, search_filter: SearchFilter, count: int, *, by_rank: bool = False
-    ) -> Iterator[Candidate]:
+    def matches(self, search_filter: SearchFilter, count: int) -> Iterator[Candidate]:
         """Matching messages in order, of which the first *count* are needed; -1 for all."""
-        if search_filter.session_ids:
-            search_filter = self._engine.read(lambda reader: _with_id_range(reader, search_filter))
-        return self._candidates(search_filter, count, by_rank=by_rank)
+        return self._candidates(self._in_range(search_filter), count)
+
+    def by_ids(self, ids: list[int]) -> list[Candidate]:
+        """Messages by ID, in this order; deleted messages are omitted."""
+        return self._engine.read(lambda reader: by_ids(reader, ids))
+
+    def with_words(
+        self, search_filter: SearchFilter, words: Sequence[str], work: Callable[[Vocabulary], T]
+    ) -> T:
+        """The result of *work* on the words of the history, those not indexed yet included."""
+        search_filter = self._in_range(search_filter)
+        self.fill(CATCH_UP_SECONDS, with_tools=False)
+        through = self._watermark(MESSAGES) or 0
+        rows = self._engine.read(lambda reader: list(_unindexed(reader, search_filter, through)))
+
+        def run(connection: sqlite3.Connection) -> T:
+            ends = session_ends(connection, (row.session_id for row in rows))
+            unindexed = read_unindexed(rows, words, ends)
+            ids = id_range(connection, search_filter)
+            return work(FileWords(connection, search_filter, ids, unindexed))
+
+        done = self._file.use(lambda connection: [run(connection)]) if through else None
+        if done:
+            return done[0]
+        every = self._engine.read(lambda reader: list(_unindexed(reader, search_filter, 0)))
+        return work(read_unindexed(every, words, {}))
+
+    def _in_range(self, search_filter: SearchFilter) -> SearchFilter:
+        if not search_filter.session_ids:
+            return search_filter
+        return self._engine.read(lambda reader: _with_id_range(reader, search_filter))
 
     def _check_history(self) -> None:
         """Delete an index that belongs to another history, or to another copy of this one."""
@@ -153,21 +188,19 @@ class Searcher:
             return False
         return self._file.use(lambda c: part.index_slice(c, next_slice)) or None
 
-    def _candidates(
-        self, search_filter: SearchFilter, count: int, *, by_rank: bool
-    ) -> Iterator[Candidate]:
+    def _candidates(self, search_filter: SearchFilter, count: int) -> Iterator[Candidate]:
         """Matching messages in the order of the results, of which the first *count* are needed."""
         self.fill(CATCH_UP_SECONDS, with_tools=search_filter.with_tools)
         through = self._indexed_through(search_filter)
         indexed = search_filter._replace(last_id=min(search_filter.last_id, through))
-        streams = self._streams(indexed, count, by_rank=by_rank) if through else None
+        streams = self._streams(indexed, count) if through else None
         if streams is None:
             yield from scan(self._engine.read, search_filter, above=0, below=MAX_ROW_ID)
             return
         tail = scan(self._engine.read, search_filter, above=through, below=MAX_ROW_ID)
         if not search_filter.oldest_first:
             yield from tail
-        yield from _combined(streams, search_filter, by_rank=by_rank)
+        yield from _combined(streams, search_filter)
         if search_filter.oldest_first:
             yield from tail
 
@@ -178,23 +211,21 @@ class Searcher:
         parts = self._parts(with_tools=search_filter.with_tools)
         return min(self._watermark(part) or 0 for part in parts)
 
-    def _streams(
-        self, search_filter: SearchFilter, count: int, *, by_rank: bool
-    ) -> list[Iterator[Candidate]] | None:
+    def _streams(self, search_filter: SearchFilter, count: int) -> list[Iterator[Candidate]] | None:
         """Candidates from each index; None if an index cannot evaluate the query."""
-        queries: list[tuple[IndexQuery, bool]] = []
+        queries: list[IndexQuery] = []
         if not search_filter.roles or {*MESSAGE_ROLES, HOOK_ROLE} & set(search_filter.roles):
-            queries.append((functools.partial(query_messages, by_rank=by_rank), by_rank))
+            queries.append(query_messages)
         if search_filter.with_tools:
-            queries.append((query_tools, False))
+            queries.append(query_tools)
         chunk_ids = CHUNK_IDS if count < 0 else min(max(count, MIN_CHUNK_IDS), CHUNK_IDS)
+        start = 0 if search_filter.oldest_first else MAX_ROW_ID
         streams = []
-        for query, is_ranked in queries:
-            start = 0 if is_ranked or search_filter.oldest_first else MAX_ROW_ID
+        for query in queries:
             first = self._query(query, search_filter, start, chunk_ids)
             if first is None:
                 return None
-            streams.append(self._stream(query, search_filter, first, is_ranked=is_ranked))
+            streams.append(self._stream(query, search_filter, first))
         return streams
 
     def _query(
@@ -203,34 +234,33 @@ class Searcher:
         return self._file.use(lambda c: query(c, search_filter, position=position, limit=limit))
 
     def _stream(
-        self,
-        query: IndexQuery,
-        search_filter: SearchFilter,
-        result: IndexResult | None,
-        *,
-        is_ranked: bool,
+        self, query: IndexQuery, search_filter: SearchFilter, result: IndexResult | None
     ) -> Iterator[Candidate]:
         count = 0
         while result is not None:
             ids = result.ids
-            for candidate in self._engine.read(lambda reader, i=ids: by_ids(reader, i)):  # type: ignore[misc]
-                if search_filter.allows(candidate):
-                    yield candidate
+            yield from filter(search_filter.allows, self.by_ids(ids))
             if result.is_all:
                 return
             count += len(ids)
-            position = count if is_ranked else ids[-1]
-            result = self._query(query, search_filter, position, min(count, CHUNK_IDS))
+            result = self._query(query, search_filter, ids[-1], min(count, CHUNK_IDS))
+
+
+def _unindexed(reader: Reader, search_filter: SearchFilter, through: int) -> Iterator[IndexedRow]:
+    """The messages after the last indexed one that pass the filters of sessions."""
+    low, high = max(through + 1, search_filter.first_id), search_filter.last_id
+    for values in reader.rows(UNINDEXED, (low, high)):
+        row = IndexedRow(*values)
+        if search_filter.allows_session(row.session_id, row.source):
+            yield row
 
 
 def _combined(
-    streams: list[Iterator[Candidate]], search_filter: SearchFilter, *, by_rank: bool
+    streams: list[Iterator[Candidate]], search_filter: SearchFilter
 ) -> Iterator[Candidate]:
-    """Candidates of both indexes, each once; ranked messages come before tool text."""
-    ordered: Iterator[Candidate] = itertools.chain.from_iterable(streams)
-    if not by_rank:
-        is_descending = not search_filter.oldest_first
-        ordered = heapq.merge(*streams, key=lambda c: c.row.id, reverse=is_descending)
+    """Candidates of both indexes, each once."""
+    is_descending = not search_filter.oldest_first
+    ordered = heapq.merge(*streams, key=lambda c: c.row.id, reverse=is_descending)
     seen: set[int] = set()
     needs_check = search_filter.with_tools and bool(search_filter.query.excluded)
     for candidate in ordered:

@@ -99,15 +99,23 @@ def token_texts(text: str) -> list[str]:
     return folded_texts(fold(composed(text)))
 
 
-def index_words(text: str) -> tuple[str, set[str]]:
-    """The tokens of a text separated by spaces, and the set of them."""
+class IndexWords(NamedTuple):
+    """The tokens of a text separated by spaces, the set of them, and their number."""
+
+    text: str
+    vocabulary: set[str]
+    number: int
+
+
+def index_words(text: str) -> IndexWords:
+    """The tokens of a text, as the index takes them."""
     folded = fold(composed(text))
-    if folded.isascii():
-        vocabulary = set(folded.split())
-        if all(len(token) <= MAX_TOKEN_CHARACTERS for token in vocabulary):
-            return folded, vocabulary
-    texts = folded_texts(folded)
-    return " ".join(texts), set(texts)
+    tokens = folded.split() if folded.isascii() else _token_pattern().findall(folded)
+    vocabulary = set(tokens)
+    if folded.isascii() and all(len(token) <= MAX_TOKEN_CHARACTERS for token in vocabulary):
+        return IndexWords(folded, vocabulary, len(tokens))
+    tokens = [token[:MAX_TOKEN_CHARACTERS] for token in tokens]
+    return IndexWords(" ".join(tokens), set(tokens), len(tokens))
 
 
 def folded_texts(folded: str) -> list[str]:

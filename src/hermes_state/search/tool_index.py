@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.index_builder import IndexedRow, IndexSlice
 
-SLICE_ROWS: Final = 200
+SLICE_ROWS: Final = 400
 PART_BITS: Final = 15  # message IDs per table: 32,768
 HAS_TOOL_TEXT: Final = """(m.role NOT IN ('user', 'assistant')
     OR coalesce(m.tool_name, '') <> '' OR coalesce(m.tool_calls, '') <> '')"""
 CREATE_PART: Final = """
     CREATE VIRTUAL TABLE IF NOT EXISTS {name}
-    USING fts5(words, facets, content='', contentless_delete=1, tokenize='ascii')
+    USING fts5(words, facets, content='', tokenize='ascii')
 """
+SECURE_DELETE: Final = "INSERT INTO {name} ({name}, rank) VALUES ('secure-delete', 1)"
 
 
 def part_name(number: int) -> str:
@@ -69,19 +70,23 @@ def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice) -> bool:
 
 
 def _create_parts(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
-    for number in sorted({row.id >> PART_BITS for row in rows}):
+    for number in sorted({row.id >> PART_BITS for row in rows} - set(part_numbers(connection))):
         connection.execute(CREATE_PART.format(name=part_name(number)))
-        connection.execute("INSERT OR IGNORE INTO tool_part (number) VALUES (?)", (number,))
+        connection.execute(SECURE_DELETE.format(name=part_name(number)))
+        connection.execute("INSERT INTO tool_part (number) VALUES (?)", (number,))
 
 
 def _insert_row(connection: sqlite3.Connection, row: IndexedRow) -> set[str]:
-    words, vocabulary = index_words(indexed_text(row, with_tools=True))
-    if vocabulary:
+    words = index_words(indexed_text(row, with_tools=True))
+    if words.vocabulary:
         name = part_name(row.id >> PART_BITS)
-        facets = f"{facet_token(row.source)} {role_token(row.role)}"
         sql = f"INSERT INTO {name} (rowid, words, facets) VALUES (?, ?, ?)"  # noqa: S608
-        connection.execute(sql, (row.id, words, facets))
-    return vocabulary
+        connection.execute(sql, (row.id, words.text, _facets(row)))
+    return words.vocabulary
+
+
+def _facets(row: IndexedRow) -> str:
+    return f"{facet_token(row.source)} {role_token(row.role)}"
 
 
 def _is_indexed(connection: sqlite3.Connection, row_id: int) -> bool:
@@ -97,21 +102,10 @@ def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
         number = row.id >> PART_BITS
         if number not in numbers or not _is_indexed(connection, row.id):
             continue
-        vocabulary |= index_words(indexed_text(row, with_tools=True))[1]
-        connection.execute(f"DELETE FROM {part_name(number)} WHERE rowid = ?", (row.id,))  # noqa: S608
-        connection.execute("UPDATE tool_part SET has_deleted = 1 WHERE number = ?", (number,))
+        words = index_words(indexed_text(row, with_tools=True))
+        name = part_name(number)
+        sql = f"INSERT INTO {name} ({name}, rowid, words, facets) VALUES ('delete', ?, ?, ?)"  # noqa: S608
+        connection.execute(sql, (row.id, words.text, _facets(row)))
+        vocabulary |= words.vocabulary
     tables = [part_name(number) for number in reversed(numbers)]
     index_builder.delete_terms(connection, vocabulary, tables, TOOL_TERMS)
-
-
-def merge(connection: sqlite3.Connection, *, is_first: bool, deadline: float) -> bool:
-    """Merge the ranges with deleted entries until *deadline*; whether all are merged."""
-    rows = connection.execute("SELECT number FROM tool_part WHERE has_deleted").fetchall()
-    if not rows:
-        return True
-    for (number,) in rows:
-        name = part_name(number)
-        if not index_builder.merge(connection, name, is_first=is_first, deadline=deadline):
-            return False
-        connection.execute("UPDATE tool_part SET has_deleted = 0 WHERE number = ?", (number,))
-    return index_builder.merge(connection, TOOL_TERMS.gram, is_first=is_first, deadline=deadline)

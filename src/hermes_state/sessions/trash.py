@@ -245,11 +245,6 @@ class TrashRepository(Repository):
 
         It works in slices so that other writers are not blocked.
         """
-        done = self._purge(session_id)
-        self._clean_search()
-        return done
-
-    def _purge(self, session_id: str) -> bool:
         if self.engine.read(lambda reader: sessions.get(reader, session_id)) is None:
             return False
         for row_id in self.engine.read(lambda reader: rows_with_delegates(reader, session_id)):
@@ -273,7 +268,6 @@ class TrashRepository(Repository):
         due = self.engine.read(lambda reader: reader.rows(EXPIRED, (before,)))
         for (session_id,) in due:
             self._purge_row(session_id)
-        self._clean_search()
         return len(due)
 
     def _run_purge_hook(self, session_id: str) -> None:
@@ -304,18 +298,6 @@ class TrashRepository(Repository):
             if not search.use(forget):
                 search.remove()
             last = rows[-1].id
-
-    def _clean_search(self) -> None:
-        """Merge the search index, so that deleted entries are removed from the file."""
-        from hermes_state.search import index_cleanup  # noqa: PLC0415 - loaded at first use
-
-        search = self.engine.search
-        is_first = True
-        while search.path.exists():
-            done = search.use(lambda c, first=is_first: index_cleanup.merge(c, is_first=first))  # type: ignore[misc]
-            if done is not False:
-                return
-            is_first = False
 
     def set_session_hidden(self, session_id: str, hidden: bool = True) -> bool:
         """Hide a session from front ends that support it."""

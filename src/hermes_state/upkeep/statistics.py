@@ -151,12 +151,6 @@ class StatisticsRepository(Repository):
         """Merge the search index into its smallest form; returns the number of indexes."""
         from hermes_state.search import index_cleanup  # noqa: PLC0415 - loaded at first use
 
-        is_first = True
-        while (
-            self.engine.search.use(
-                lambda c, first=is_first: index_cleanup.merge(c, is_first=first)  # type: ignore[misc]
-            )
-            is False
-        ):
-            is_first = False
+        if self.engine.database.is_file:
+            self.engine.search.use(index_cleanup.optimize)
         return 2

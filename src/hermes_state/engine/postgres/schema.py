@@ -50,7 +50,19 @@ SEARCH_TABLES: Final = (
         message_id BIGINT NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
         is_tool SMALLINT NOT NULL,
         words TEXT[] COLLATE "C" NOT NULL,
+        counts SMALLINT[] NOT NULL,
+        session_id TEXT COLLATE "C" NOT NULL,
+        previous_id BIGINT NOT NULL,
+        tokens INTEGER NOT NULL,
         PRIMARY KEY (message_id, is_tool)
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_search_session (
+        session_id TEXT COLLATE "C" PRIMARY KEY,
+        last_id BIGINT NOT NULL,
+        messages INTEGER NOT NULL,
+        tokens BIGINT NOT NULL
     )
     """,
     # Each search reads the list of entries that are not sorted in yet, so it is kept short.
@@ -77,13 +89,20 @@ SEARCH_TABLES: Final = (
     CREATE OR REPLACE FUNCTION hermes_rebuild_search() RETURNS void LANGUAGE sql AS $$
         DELETE FROM hermes_search_words;
         DELETE FROM hermes_search_term;
+        DELETE FROM hermes_search_session;
         INSERT INTO hermes_search_pending SELECT id FROM messages ON CONFLICT DO NOTHING;
     $$
     """,
+    "DROP TRIGGER IF EXISTS hermes_message_added ON messages",
     """
     CREATE TRIGGER hermes_message_added AFTER INSERT ON messages
         REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION hermes_message_added()
     """,
+)
+# An index of an earlier layout is built again.
+DISCARDED_SEARCH_TABLES: Final = (
+    "DROP TABLE hermes_search_words, hermes_search_term",
+    "INSERT INTO hermes_search_pending SELECT id FROM messages ON CONFLICT DO NOTHING",
 )
 
 # What each session adds to the statistics: derived, and shared by all nodes.
@@ -193,6 +212,8 @@ def _migrate(connection: PostgresConnection, now: float, place: str) -> None:
             _apply(connection, migration, now)
     if "hermes_search_pending" not in tables:
         _create(connection, SEARCH_TABLES)
+    elif "hermes_search_session" not in tables:
+        _create(connection, (*DISCARDED_SEARCH_TABLES, *SEARCH_TABLES))
     _create(connection, LEDGER_TABLES)
     connection.execute(RAISE_LAYOUT, ("layout", str(_layout())))
     connection.execute(RAISE_LAYOUT, ("readable_by", str(own.readable_by(MIGRATIONS))))
