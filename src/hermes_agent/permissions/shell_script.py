@@ -286,6 +286,8 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return is_sound(node, text)
     if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
+    if node.type == "test_command" and node.children[0].type == "[" and "\n" in source(node):
+        return False  # a line break ends the command `[`
     ends_word = node.type in {"file_redirect", "herestring_redirect", "variable_assignment"}
     if ends_word and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
         return False  # bash takes what follows for a part of the word
