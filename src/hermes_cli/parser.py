@@ -49,6 +49,7 @@ COMMANDS = (
     CommandEntry("setup", "models.setup", "configure a model provider"),
     CommandEntry("models", "models.command", "list, download, select and test models"),
     CommandEntry("sessions", "sessions.command", "manage conversations"),
+    CommandEntry("search", "sessions.search", "search all messages, in your own words"),
     CommandEntry("checkpoints", "sessions.checkpoints", "show and undo file changes of the agent"),
     CommandEntry("usage", "sessions.usage", "show tokens and cost by day, model or project"),
     CommandEntry("import", "imports.command", "import conversations of other agents"),
@@ -86,7 +87,7 @@ QUESTION_DEST: Final = "command"  # of the action that takes the first word
 # Words that users of other programs try first.
 OTHER_NAMES: Final = {
     "list": "sessions list", "ls": "sessions list", "history": "sessions list",
-    "show": "sessions show", "search": "sessions search", "export": "sessions export",
+    "show": "sessions show", "export": "sessions export",
     "stats": "sessions stats", "cost": "usage",
     "upgrade": "update", "uninstall": "install --remove", "undo": "checkpoints restore",
 }  # fmt: skip
@@ -98,6 +99,7 @@ examples:
   hermes -c                     continue the most recent conversation in this folder
   hermes sessions list          list the most recent conversations
   hermes sessions show last     print the most recent conversation
+  hermes search how did we …    find what was said
   hermes config list            list all settings and their values
   hermes doctor                 check the installation and the history
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import shutil
@@ -21,7 +20,6 @@ from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
-from hermes_state.search.index_builder import IndexedRow
 from hermes_state.search.query import parse
 from hermes_state.search.tokens import composed, fold, index_words, token_texts, tokens_of
 from hermes_state.store_settings import StoreSettings
@@ -161,44 +159,6 @@ def test_the_index_gives_the_same_results_as_a_scan(
                 assert hit["snippet_text"][start:stop]
 
 
-def rank_of(documents: dict[int, IndexedRow], text: str, number: int) -> float:
-    """BM25 as the index computes it: over all tokens of a message, including facets."""
-    lengths = {key: len(token_texts(plain_text(row.content))) + 1 for key, row in documents.items()}
-    average = sum(lengths.values()) / len(lengths)
-    score = 0.0
-    for token in token_texts(text):
-        matching = [
-            k for k, row in documents.items() if token in token_texts(plain_text(row.content))
-        ]
-        weight = max(math.log((len(documents) - len(matching) + 0.5) / (len(matching) + 0.5)), 1e-6)
-        count = token_texts(plain_text(documents[number].content)).count(token)
-        part = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * lengths[number] / average))
-        score += weight * part
-    return score
-
-
-@given(messages=MESSAGES, query=st.sampled_from(["error", "error permission", "mission"]))
-@settings(
-    max_examples=size(20, 40),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_results_are_sorted_by_rank(folder, messages, query) -> None:
-    db, sources = filled(folder, messages)
-    with db:
-        documents = {
-            m["id"]: IndexedRow(m["id"], s, m["role"], m["content"], None, None, 0.0, sources[s])
-            for s in sources
-            for m in db.get_messages(s)
-            if m["role"] != "tool" and token_texts(m["content"])
-        }
-        db.search.fill()
-        ids = [hit["id"] for hit in db.search_messages(query, sort="rank", limit=-1)]
-        scores = [rank_of(documents, query, number) for number in ids]
-        for better, worse in itertools.pairwise(scores):
-            assert better >= worse - 1e-9
-
-
 @given(text=TEXTS, query=QUERIES, inside=st.booleans())
 @settings(deadline=None)
 def test_matches_in_a_text_are_those_among_its_tokens(text: str, query: str, inside: bool) -> None:
@@ -214,9 +174,10 @@ def test_matches_in_a_text_are_those_among_its_tokens(text: str, query: str, ins
     spans = list(parsed.character_spans(folded))
     assert spans == sorted(spans)
     assert set(spans) == expected
-    words, vocabulary = index_words(text)
-    assert token_texts(words) == token_texts(text)
-    assert vocabulary == set(token_texts(text))
+    words = index_words(text)
+    assert token_texts(words.text) == token_texts(text)
+    assert words.vocabulary == set(token_texts(text))
+    assert words.number == len(token_texts(text))
 
 
 @given(st.text())

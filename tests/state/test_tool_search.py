@@ -173,7 +173,7 @@ def test_a_search_file_of_an_older_layout_is_rebuilt(db: SessionDB, hermes_home:
     db.engine.search.close()
     assert len(found(db, "output")) == 1
     with closing(sqlite3.connect(hermes_home / "search.db")) as connection:
-        assert read_meta(connection, "layout") == "2+tools"
+        assert read_meta(connection, "layout") == "3+tools"
 
 
 def test_the_context_of_a_match_includes_structured_and_long_content(db: SessionDB) -> None:

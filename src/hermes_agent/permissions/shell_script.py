@@ -284,15 +284,18 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return False  # `{x}>f` is a redirection, and not a word before one
     if node.type == "heredoc_redirect":
         return is_sound(node, text)
-    if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
+    if (node.type in SINGLE_WORD_TYPES and _is_torn(node, data)) or _is_ended_test(node):
         return False
-    if node.type == "test_command" and node.children[0].type == "[" and "\n" in source(node):
-        return False  # a line break ends the command `[`
     ends_word = node.type in {"file_redirect", "herestring_redirect", "variable_assignment"}
     if ends_word and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
         return False  # bash takes what follows for a part of the word
     is_sound_token = node.child_count > 0 or (_is_apart(node, data) and _is_sound_leaf(node))
     return is_sound_token and _is_sound_text(node)
+
+
+def _is_ended_test(node: Node) -> bool:
+    """Whether a line break ends the command `[` before its mark."""
+    return node.type == "test_command" and node.children[0].type == "[" and "\n" in source(node)
 
 
 def _is_apart(node: Node, data: bytes) -> bool:

@@ -6,15 +6,15 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_state.search.ladder import AS_WRITTEN
+from hermes_state.search.hits import AS_WRITTEN
 from hermes_state.search.query import as_inside
 
 if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.candidates import SearchFilter
-    from hermes_state.search.hits import FoundMessage
-    from hermes_state.search.ladder import Correction, Found
+    from hermes_state.search.hits import Correction, FoundMessage
+    from hermes_state.search.ladder import Found
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.repository import SearchOptions
     from hermes_state.search.searcher import Searcher

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 
 class HitContextDict(TypedDict):
@@ -71,3 +71,31 @@ class FoundMessage(NamedTuple):
             "context": [{"role": role, "content": content} for role, content in self.context],
             "words_found": self.words_found,
         }
+
+
+# The steps of a search, strictest first.
+AS_WRITTEN: Final = "as written"
+WITHOUT_FUNCTION_WORDS: Final = "all content words"
+AS_PREFIX: Final = "the last word as a prefix"
+ANY_FORM: Final = "all content words in any form"
+ANY_WORD: Final = "any word"
+
+
+class Correction(NamedTuple):
+    """A word that occurs nowhere, and the one that was searched for instead."""
+
+    written: str
+    used: str
+
+
+class SearchAnswer(NamedTuple):
+    """Messages that answer a query, and how they were found."""
+
+    hits: list[FoundMessage]
+    sort: str
+    step: str
+    words: tuple[str, ...] = ()  # the content words, if the step is not "as written"
+    corrections: tuple[Correction, ...] = ()
+
+
+NOTHING: Final = SearchAnswer([], "newest", AS_WRITTEN)

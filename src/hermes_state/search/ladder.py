@@ -12,6 +12,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_state.search import language
+from hermes_state.search.hits import (
+    ANY_FORM,
+    ANY_WORD,
+    AS_PREFIX,
+    AS_WRITTEN,
+    WITHOUT_FUNCTION_WORDS,
+    Correction,
+)
 from hermes_state.search.query import Query, Term, parse
 from hermes_state.search.ranking import Word, WordIndex, bm25, rank
 from hermes_state.search.tokens import composed, fold, folded_texts
@@ -21,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from hermes_state.search.candidates import Candidate, SearchFilter
-    from hermes_state.search.hits import FoundMessage
     from hermes_state.search.ranking import Ranked, Ranking
     from hermes_state.search.time_words import Period
 
@@ -37,32 +44,6 @@ SORTS: Final = ("newest", "oldest", "rank")
 _OPERATORS: Final = re.compile(r'(?:^|\s)-\w|"|(?:^|\s)OR\s|\w\*(?:\s|$)')
 _PHRASE: Final = re.compile(r'"[^"]*"?')
 
-AS_WRITTEN: Final = "as written"
-WITHOUT_FUNCTION_WORDS: Final = "all content words"
-AS_PREFIX: Final = "the last word as a prefix"
-ANY_FORM: Final = "all content words in any form"
-ANY_WORD: Final = "any word"
-
-
-class Correction(NamedTuple):
-    """A word that occurs nowhere, and the one that was searched for instead."""
-
-    written: str
-    used: str
-
-
-class SearchAnswer(NamedTuple):
-    """Messages that answer a query, and how they were found."""
-
-    hits: list[FoundMessage]
-    sort: str
-    step: str
-    words: tuple[str, ...] = ()  # the content words, if the step is not "as written"
-    corrections: tuple[Correction, ...] = ()
-
-
-NOTHING: Final = SearchAnswer([], "newest", AS_WRITTEN)
-
 
 class Asked(NamedTuple):
     """A query as it was typed; *sort* None stands for the order that suits it."""
@@ -71,6 +52,7 @@ class Asked(NamedTuple):
     sort: str | None = None
     period: Period | None = None
     is_typing: bool = False
+    is_exact: bool = False  # only what matches as it is written
 
 
 class Found(NamedTuple):
@@ -141,9 +123,7 @@ def has_operators(text: str) -> bool:
 
 def find(search: Search, asked: Asked, search_filter: SearchFilter, count: int) -> Found:
     """The messages that answer a query, of which the first *count* are needed."""
-    query = search_filter.query
-    is_inside = any(term.is_inside for group in query.required for term in group)
-    if has_operators(asked.text) or is_inside:
+    if asked.is_exact or has_operators(asked.text):
         return _as_written(search, search_filter, count, asked.sort)
     words = query_words(asked.text)
     content = language.content_words(words, _all_languages(words))

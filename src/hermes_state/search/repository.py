@@ -7,6 +7,7 @@ import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_state.repository import Repository
+from hermes_state.search.hits import NOTHING, SearchAnswer
 from hermes_state.sessions import lineage
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_state.search.candidates import ScanDeadline, SearchFilter
     from hermes_state.search.groups import GroupedHits
     from hermes_state.search.hits import FoundMessage
-    from hermes_state.search.ladder import Found, SearchAnswer
+    from hermes_state.search.ladder import Found
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
     from hermes_state.search.titles import TitleList
@@ -34,6 +35,7 @@ class SearchOptions(NamedTuple):
     with_tools: bool = False
     include_inactive: bool = False
     inside_words: bool = False
+    is_exact: bool = False  # only messages that match the query as it is written
     sort: str | None = None  # newest, oldest or rank; None stands for what suits the query
     is_typing: bool = False  # the last word may be incomplete
     patience: ScanDeadline | None = None
@@ -62,14 +64,13 @@ class SearchRepository(Repository):
         inside_words: bool = False,
         patience: ScanDeadline | None = None,
     ) -> list[FoundMessage]:
-        """Messages that answer *query*, with a snippet and the positions of the matches in it.
+        """Messages that match *query* as it is written: all words, in any order.
 
-        Words, "phrases", prefix*, one OR two, -not. A query without operators is answered in
-        steps, down to messages with any of its words. `sort` is newest, oldest or rank; without
-        it, rank from three content words on. `inside_words` matches parts of words. `with_tools`
-        includes tool calls and their results. Undone messages are excluded by default, messages
-        of trashed sessions always. `patience` limits the time spent on messages that are not
-        indexed yet.
+        Words, "phrases", prefix*, one OR two, -not. Each result has a snippet and the positions
+        of the matches in it. `sort` is newest (the default), oldest or rank. `inside_words`
+        matches parts of words. `with_tools` includes tool calls and their results. Undone
+        messages are excluded by default, messages of trashed sessions always. `patience` limits
+        the time spent on messages that are not indexed yet.
         """
         options = SearchOptions(
             sources=tuple(source_filter or ()),
@@ -81,6 +82,7 @@ class SearchRepository(Repository):
             with_tools=with_tools,
             include_inactive=include_inactive,
             inside_words=inside_words,
+            is_exact=True,
             sort=sort,
             patience=patience,
             limit=limit,
@@ -89,18 +91,19 @@ class SearchRepository(Repository):
         return self.answer(query, options).hits
 
     def answer(self, query: str, options: SearchOptions | None = None) -> SearchAnswer:
-        """Messages that answer *query*, and how they were found."""
-        from hermes_state.search import ladder  # noqa: PLC0415 - see above
+        """Messages that answer *query*, and how they were found.
 
+        A query without operators is answered in steps, down to messages with any of its words.
+        """
         options = options or SearchOptions()
         count = -1 if options.limit < 0 else options.offset + options.limit
         found = self._found(query, options, count)
         if found is None:
-            return ladder.NOTHING
+            return NOTHING
         page = itertools.islice(found.candidates, options.offset, None if count < 0 else count)
         shown = self._filter(query, options)._replace(query=found.query)
         hits = self._searcher().hits(shown, list(page))
-        return ladder.SearchAnswer(hits, found.sort, found.step, found.words, found.corrections)
+        return SearchAnswer(hits, found.sort, found.step, found.words, found.corrections)
 
     def _found(self, query: str, options: SearchOptions, count: int) -> Found | None:
         from hermes_state.search import ladder, time_words  # noqa: PLC0415 - see above
@@ -109,7 +112,11 @@ class SearchRepository(Repository):
         if search_filter.query.is_empty:
             return None
         asked = ladder.Asked(
-            query, options.sort, time_words.period_of(query, self.clock.now()), options.is_typing
+            query,
+            options.sort,
+            time_words.period_of(query, self.clock.now()),
+            is_typing=options.is_typing,
+            is_exact=options.is_exact or options.inside_words,
         )
         return ladder.find(self._searcher(), asked, search_filter, count)
 

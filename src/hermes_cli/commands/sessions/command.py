@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_list(actions)
     _configure_show(actions)
     _configure_tail(actions)
-    search.configure(actions)
+    search.configure(add_command(actions, "search", "search all messages", search.EXAMPLES))
     search.configure_browse(actions)
     changes.configure(actions)
     export.configure(actions)
@@ -73,6 +73,9 @@ def _configure_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument("id", metavar="ID", help="session ID, title, a prefix of either, or `last`")
     parser.add_argument("--full", action="store_true", help="do not shorten long tool output")
     parser.add_argument("--inactive", action="store_true", help="include undone messages")
+    parser.add_argument(
+        "--around", type=parse_positive, metavar="MESSAGE", help="only the messages around this one"
+    )
     add_json_option(parser)
 
 

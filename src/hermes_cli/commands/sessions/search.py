@@ -10,35 +10,45 @@ from hermes_cli.filters import TIME_FORMATS, add_filters, parse_positive, parse_
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import StoreUnavailableError
+from hermes_state.search.hits import ANY_WORD, AS_WRITTEN
+from hermes_state.search.repository import SearchOptions
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.search.hits import FoundMessage
+    from hermes_state.search.hits import FoundMessage, SearchAnswer
     from hermes_state.store import SessionDB
 
 
 EXAMPLES = """\
 examples:
-  hermes sessions search docker compose
-  hermes sessions search '"connection refused" -redis' --since 1w
-  hermes sessions search 图片 --source telegram
-  hermes sessions search ermissio --inside
-  hermes sessions search Traceback --tools --sort rank
+  hermes search how did we fix the reconnecting websocket
+  hermes search docker compose
+  hermes search '"connection refused" -redis' --since 1w
+  hermes search 图片 --source telegram
+  hermes search ermissio --inside
+  hermes search Traceback --tools --sort rank
 
-All words must occur in a message, in any order and case. Use "quotes" for a phrase, prefix*
-for word beginnings, `one OR two` for alternatives, and -word to exclude (quote the query then).
+Three words or more are answered by rank: messages that contain any of them in any form. One or two
+words are listed by time; they must occur unless nothing contains them. "A phrase", prefix*,
+`one OR two` and -word mean exactly that (quote the query then). Exit code 1: nothing was found.
 """
+NOTHING_FOUND = 1
+SHOWN_HITS = 3  # of a conversation, if they are ranked
 
 
-def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the action."""
-    parser = add_command(actions, "search", "search all messages", EXAMPLES, run=search)
-    parser.add_argument("query", metavar="QUERY", nargs="+", help="words to search for")
-    parser.add_argument("--sort", choices=("newest", "oldest", "rank"), default="newest",
-                        help="order: newest (default), oldest or best match first")  # fmt: skip
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.set_defaults(run=search)
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="a question, or words to find")
+    parser.add_argument(
+        "--sort", choices=("newest", "oldest", "rank"),
+        help="order (default: rank for a question, newest for one or two words)",
+    )  # fmt: skip
+    parser.add_argument("--exact", action="store_true",
+                        help="only messages that contain all words as written")  # fmt: skip
     parser.add_argument("--role", choices=("user", "assistant", "tool", "system", "hook"),
                         help="filter by role")  # fmt: skip
     parser.add_argument("--source", help="filter by source: cli, telegram, …")
@@ -61,44 +71,81 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what was found."""
     if not history.exists():
-        return history.print_none(arguments, out, [])
+        history.print_none(arguments, out, [])
+        return NOTHING_FOUND
+    query = " ".join(arguments.query)
     with history.open_for_reading() as db:
-        hits = db.search.find(
-            " ".join(arguments.query),
-            source_filter=[arguments.source] if arguments.source else None,
-            role_filter=[arguments.role] if arguments.role else None,
-            limit=arguments.limit,
-            sort=arguments.sort,
-            include_inactive=arguments.undone,
+        options = SearchOptions(
+            sources=(arguments.source,) if arguments.source else (),
+            roles=(arguments.role,) if arguments.role else (),
             session_id=db.lookup.resolve(arguments.session) if arguments.session else None,
             since=arguments.since,
             until=arguments.until,
             with_tools=arguments.tools,
+            include_inactive=arguments.undone,
             inside_words=arguments.inside,
+            is_exact=arguments.exact,
+            sort=arguments.sort,
+            limit=arguments.limit,
         )
+        answer = db.search.answer(query, options)
         if arguments.json:
-            out.json([hit.as_dict() for hit in hits])
+            out.json([hit.as_dict() for hit in answer.hits])
+        elif answer.hits:
+            print_answer(db, answer, out)
         else:
-            print_hits(db, hits, out)
+            out.text("No matching messages.")
+        if not answer.hits:
+            out.note(what_to_try(options))
         out.flush()
         finish_indexing(db, out, with_tools=arguments.tools or arguments.role == "tool")
-    return 0
+    return 0 if answer.hits else NOTHING_FOUND
 
 
-def print_hits(db: SessionDB, hits: list[FoundMessage], out: CommandOutput) -> None:
-    """Print the hits by conversation, with the found words highlighted."""
-    if not hits:
-        out.text("No matching messages.")
-    last = None
-    for hit in hits:
-        if hit.session_id != last:
-            last = hit.session_id
-            title = db.titles.get_session_title(last) or ""
-            out.styled((last, "cyan"), (f"  {hit.source}", "dim"), (f"  {title}", "bold"))
-        out.styled(
-            (f"  {human_format.local(hit.timestamp)}  {hit.role}  ", "dim"),
-            *_pieces(hit.snippet_text, hit.offsets),
-        )
+def what_to_try(options: SearchOptions) -> str:
+    """A suggestion after a search that found nothing."""
+    filters = (*options.sources, *options.roles, options.session_id, options.since, options.until)
+    if any(filters):
+        return "Remove a filter to find more."
+    if options.is_exact:
+        return "Without --exact, messages with some of the words are found, too."
+    if not options.with_tools:
+        return "`hermes search --tools …` includes tool calls and results, --inside parts of words."
+    return "Try other words, or --inside for parts of words."
+
+
+def print_answer(db: SessionDB, answer: SearchAnswer, out: CommandOutput) -> None:
+    """Print the messages by conversation, with the found words highlighted."""
+    for correction in answer.corrections:
+        out.text(f"No message contains “{correction.written}”: used “{correction.used}”.", "dim")
+    if line := step_text(answer):
+        out.text(line, "dim")
+    groups: dict[str, list[FoundMessage]] = {}
+    for hit in answer.hits:
+        groups.setdefault(hit.session_id, []).append(hit)
+    for session_id, hits in groups.items():
+        title = db.titles.get_session_title(session_id) or ""
+        out.styled((session_id, "cyan"), (f"  {hits[0].source}", "dim"), (f"  {title}", "bold"))
+        shown = hits[:SHOWN_HITS] if answer.sort == "rank" else hits
+        for hit in shown:
+            count = f"  {hit.words_found} of {len(answer.words)}" if hit.words_found else ""
+            out.styled(
+                (f"  {human_format.local(hit.timestamp)}  {hit.role}{count}  ", "dim"),
+                *_pieces(hit.snippet_text, hit.offsets),
+            )
+        if len(hits) > len(shown):
+            out.text(f"  and {human_format.plural(len(hits) - len(shown), 'more message')}", "dim")
+    if answer.sort == "rank" and out.is_terminal:
+        best = answer.hits[0]
+        out.hint(f"Read on: hermes sessions show {best.session_id} --around {best.id}", "dim")
+
+
+def step_text(answer: SearchAnswer) -> str:
+    """How the messages were found, unless they contain all words as written."""
+    words = ", ".join(answer.words)
+    if answer.step == ANY_WORD:
+        return f"Best matches first, for any of: {words} (--sort newest for the latest first)"
+    return "" if answer.step == AS_WRITTEN else f"No exact match; found by {answer.step}."
 
 
 def _pieces(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:

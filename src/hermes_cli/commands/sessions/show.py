@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 from hermes_agent.events import END_MARKS
 from hermes_cli import history
 from hermes_core import human_format
-from hermes_core.errors import SessionNotFoundError
+from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.human_format import local
 from hermes_core.messages import without_memory_blocks
 from hermes_core.terminal_text import fit, one_line
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_state.store import SessionDB
 
 FOLD_LINES = 8
+MESSAGES_AROUND = 7  # with --around
 FOLD_CHARACTERS = 1200
 ARGUMENT_CELLS = 100
 _HEADING_STYLES = {"user": "bold cyan", "assistant": "bold green", "tool": "bold yellow"}
@@ -201,6 +202,8 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
         session = db.sessions.find(session_id)
         if session is None:
             raise SessionNotFoundError(f"session not found: {session_id}")
+        if arguments.around is not None:
+            return _show_around(db, session, arguments, out)
         messages = TranscriptReader(
             db, db.lookup.conversation_rows(session_id), inactive=arguments.inactive
         )
@@ -214,6 +217,24 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
         if messages.left_out:
             left_out = human_format.plural(messages.left_out, "undone message")
             out.text(f"{left_out} not shown (use --inactive)", "dim")
+    return 0
+
+
+def _show_around(
+    db: SessionDB, session: SessionRow, arguments: argparse.Namespace, out: CommandOutput
+) -> int:
+    page = db.transcripts.page(
+        session.id, MESSAGES_AROUND, around=arguments.around, with_undone=arguments.inactive
+    )
+    if arguments.around not in {message.id for message in page.rows}:
+        raise UsageError(f"message {arguments.around} is not in this conversation")
+    if arguments.json:
+        messages = [public_message(message) for message in page.rows]
+        out.json({"session": public_session(session), "messages": messages})
+        return 0
+    print_heading(session, out)
+    for message in page.rows:
+        print_message(out, message, full=arguments.full)
     return 0
 
 

@@ -1,0 +1,269 @@
+"""Searches as people type them: steps, order, word forms, corrections and time words."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.clock import ManualClock
+from hermes_state import SessionDB
+from hermes_state.search.language import corrected, languages_of
+from hermes_state.search.repository import SearchOptions
+from hermes_state.search.time_words import period_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state.search.ladder import SearchAnswer
+    from support.postgres import PostgresServer
+
+TALKS = {
+    "websocket": [
+        "The websocket reconnect fails after an hour",
+        "The proxy closes idle connections. A ping every thirty seconds fixes the reconnect.",
+    ],
+    "library": ["Which library renders charts?", "Recharts renders the charts of the page."],
+    "garden": ["The tomatoes in the garden need water", "Water them in the evening."],
+    "german": ["Wann blühen die Häuser im Garten?", "Das Haus blüht im Mai."],
+    "chinese": ["怎样恢复备份文件", "用恢复命令可以恢复备份"],
+}
+
+
+@pytest.fixture
+def talks(db: SessionDB) -> SessionDB:
+    for number, (name, texts) in enumerate(TALKS.items()):
+        db.create_session(name, "cli")
+        for place, text in enumerate(texts):
+            at = 1_700_000_000.0 + 1000 * number + place
+            db.append_message(name, ("user", "assistant")[place % 2], text, timestamp=at)
+    return db
+
+
+def sessions(answer: SearchAnswer) -> list[str]:
+    return list(dict.fromkeys(hit.session_id for hit in answer.hits))
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_question_finds_its_conversation_first(talks: SessionDB, is_indexed: bool) -> None:
+    if is_indexed:
+        talks.search.fill()
+    answer = talks.search.answer("how did we fix the websocket that keeps reconnecting?")
+    assert sessions(answer)[0] == "websocket"
+    assert answer.sort == "rank"
+    assert answer.words == ("fix", "websocket", "keeps", "reconnecting")
+    assert [hit.words_found for hit in answer.hits] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("query", "step", "found"),
+    [
+        ("websocket reconnect", "as written", "websocket"),
+        ("the charts", "as written", "library"),
+        ("is recharts", "all content words", "library"),
+        ("websocket recon", "the last word as a prefix", "websocket"),
+        ("tomato gardens", "all content words in any form", "garden"),
+        ("websocket tomatoes", "any word", "garden"),
+    ],
+)
+def test_a_short_query_is_answered_by_the_first_step_that_finds_something(
+    talks: SessionDB, query: str, step: str, found: str
+) -> None:
+    answer = talks.search.answer(query)
+    assert answer.step == step
+    assert found in sessions(answer)
+
+
+@pytest.mark.parametrize("query", ['"websocket tomatoes"', "websocket -reconnect", "webs* OR x"])
+def test_an_operator_means_what_it_says(talks: SessionDB, query: str) -> None:
+    answer = talks.search.answer(query)
+    assert answer.step == "as written"
+    assert [hit.id for hit in answer.hits] == [hit.id for hit in talks.search.find(query)]
+
+
+def test_a_phrase_in_a_sentence_must_occur_if_it_occurs_anywhere(talks: SessionDB) -> None:
+    answer = talks.search.answer('what was it that "renders charts" for us')
+    assert {hit.session_id for hit in answer.hits} == {"library"}
+    assert len(answer.hits) == 1
+    assert talks.search.answer('what was the "charts of tomatoes" thing about').hits
+
+
+def test_a_misspelled_word_is_corrected_and_the_answer_states_it(talks: SessionDB) -> None:
+    answer = talks.search.answer("librery charts")
+    assert sessions(answer) == ["library"]
+    assert answer.corrections == (("librery", "library"),)
+    assert talks.search.answer("library charts").corrections == ()
+
+
+def test_forms_follow_the_language_of_the_question(talks: SessionDB) -> None:
+    talks.search.fill()
+    assert sessions(talks.search.answer("wann blühte das bei den Häusern im Garten"))[0] == "german"
+    count = {"the": 10, "und": 3}.get
+    assert languages_of(["docker"], lambda terms: {t: count(t, 0) for t in terms}) == (
+        "english", "german",
+    )  # fmt: skip
+    assert languages_of(["привет"], lambda _: {}) == ("russian",)
+
+
+def test_scripts_without_spaces_are_asked_in_pairs_of_characters(talks: SessionDB) -> None:
+    for _ in range(2):
+        assert sessions(talks.search.answer("请问怎样才能恢复我的备份")) == ["chinese"]
+        talks.search.fill()
+
+
+def test_the_last_word_is_a_prefix_while_it_is_typed(talks: SessionDB) -> None:
+    for typed in ("tom", "tomat", "the tomatoes in the gard"):
+        answer = talks.search.answer(typed, SearchOptions(is_typing=True))
+        assert sessions(answer) == ["garden"], typed
+
+
+@pytest.mark.parametrize("sort", ["newest", "oldest", "rank"])
+def test_the_order_can_be_chosen(talks: SessionDB, sort: str) -> None:
+    answer = talks.search.answer("charts", SearchOptions(sort=sort))
+    assert answer.sort == sort
+    ids = [hit.id for hit in answer.hits]
+    assert len(ids) == 2
+    assert sort == "rank" or ids == sorted(ids, reverse=sort == "newest")
+
+
+def test_filters_hold_for_ranked_results(talks: SessionDB) -> None:
+    talks.create_session("other", "telegram")
+    talks.append_message("other", "user", "websocket reconnect fails on my phone, too", timestamp=5)
+    question = "why does the websocket reconnect fail after some time"
+    for options, found in (
+        (SearchOptions(sources=("telegram",)), {"other"}),
+        (SearchOptions(exclude_sources=("telegram",)), {"websocket"}),
+        (SearchOptions(session_id="websocket"), {"websocket"}),
+        (SearchOptions(allowed_ids=frozenset({"other"})), {"other"}),
+        (SearchOptions(until=100), {"other"}),
+        (SearchOptions(since=100, roles=("assistant",)), {"websocket"}),
+    ):
+        for _ in range(2):
+            assert set(sessions(talks.search.answer(question, options))) == found
+            talks.search.fill()
+    talks.trash.delete_session("other")
+    assert sessions(talks.search.answer(question)) == ["websocket"]
+
+
+def test_pages_of_ranked_results_follow_each_other(talks: SessionDB) -> None:
+    every = talks.search.answer("what renders the charts in the garden library").hits
+    pages = [
+        talks.search.answer(
+            "what renders the charts in the garden library", SearchOptions(limit=1, offset=place)
+        ).hits
+        for place in range(len(every) + 1)
+    ]
+    assert [hit.id for page in pages for hit in page] == [hit.id for hit in every]
+
+
+def test_tool_text_follows_ranked_messages(talks: SessionDB) -> None:
+    talks.append_message("garden", "tool", "websocket reconnect log", tool_name="terminal")
+    options = SearchOptions(with_tools=True)
+    answer = talks.search.answer("what about the websocket reconnect log", options)
+    assert [hit.role for hit in answer.hits][-1] == "tool"
+    assert answer.hits[0].session_id == "websocket"
+
+
+def test_a_purged_conversation_is_in_no_answer(talks: SessionDB) -> None:
+    talks.search.fill()
+    talks.trash.purge("websocket")
+    assert not talks.search.answer("how did we fix the websocket reconnect").hits
+    assert talks.search.answer("which library renders the charts").hits
+
+
+def test_nothing_found_is_no_error(talks: SessionDB) -> None:
+    assert talks.search.answer("qqqq wwww zzzz xyxy").hits == []
+    assert talks.search.answer("?!").hits == []
+
+
+def test_a_named_time_prefers_its_messages(hermes_home: Path) -> None:
+    now = datetime(2026, 11, 19, 12).astimezone().timestamp()
+    with SessionDB(hermes_home / "state.db", clock=ManualClock(now)) as db:
+        for days, name in ((200, "spring"), (9, "week"), (1, "yesterday")):
+            db.create_session(name, "cli")
+            text = "we planned the deployment of the server"
+            db.append_message(name, "user", text, timestamp=now - 86400 * days)
+        for question, first in (
+            ("what did we plan for the server deployment last week", "week"),
+            ("what did we plan for the server deployment in May", "spring"),
+            ("what did we plan for the server deployment", "yesterday"),
+        ):
+            found = sessions(db.search.answer(question))
+            assert found[0] == first
+            assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "until"),
+    [
+        ("what was it yesterday", (2026, 11, 18), (2026, 11, 19)),
+        ("in March", (2026, 3, 1), (2026, 4, 1)),
+        ("in december 2024", (2024, 12, 1), (2025, 1, 1)),
+        ("during December", (2025, 12, 1), (2026, 1, 1)),
+        ("on Monday", (2026, 11, 16), (2026, 11, 17)),
+        ("in 2024", (2024, 1, 1), (2025, 1, 1)),
+        ("three weeks ago", (2026, 10, 26), (2026, 11, 2)),
+    ],
+)
+def test_time_words_name_a_period(
+    text: str, since: tuple[int, int, int], until: tuple[int, int, int]
+) -> None:
+    now = datetime(2026, 11, 19, 15).astimezone().timestamp()
+    period = period_of(f"what did we say {text}?", now)
+    assert period is not None
+    assert period.since == datetime(*since).astimezone().timestamp()
+    assert period.until == datetime(*until).astimezone().timestamp()
+    assert period_of("what did we say", now) is None
+
+
+def test_corrections_choose_the_nearest_and_most_frequent_word() -> None:
+    def count(terms: list[str]) -> dict[str, int]:
+        return {term: len(term) for term in terms}
+
+    assert corrected("recieve", ["receive", "relieve"], count) == "receive"
+    assert corrected("haus", ["maus", "zebra"], count) == "maus"
+    assert corrected("docker", ["kubernetes"], count) == ""
+
+
+def fill_randomly(db: SessionDB, seed: int) -> None:
+    chance = random.Random(seed)
+    words = ["error", "errors", "fix", "fixed", "docker", "garden", "the", "a", "库", "文件", "Ünï"]
+    words += [f"word{number}" for number in range(30)]
+    for number in range(25):
+        db.create_session(f"s{number}", chance.choice(["cli", "telegram"]))
+        for place in range(chance.randrange(1, 12)):
+            text = " ".join(chance.choices(words, k=chance.randrange(0, 14)))
+            role = chance.choice(["user", "assistant", "tool"])
+            db.append_message(f"s{number}", role, text, timestamp=1000.0 * number + place)
+    db.search.fill()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_both_engines_give_the_same_order(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.delenv("HERMES_STORE_URL", raising=False)
+    questions = [
+        "how was the docker error fixed", "fix errors", "word1 word2 word3 word4",
+        "what about the garden 库文件 and word9", "wrod12 fixing docker", "erro",
+        "unï word5 docker fix",
+    ]  # fmt: skip
+    answers = []
+    with postgres.history() as url:
+        for place in (tmp_path / "state.db", url):
+            if place == url:
+                monkeypatch.setenv("HERMES_STORE_URL", url)
+            with SessionDB(place if place != url else None) as db:
+                fill_randomly(db, seed)
+                first = db.messages.rows("s0")[0].id
+                answers.append([
+                    (answer.step, answer.sort, answer.corrections,
+                     [(hit.id - first, hit.words_found, hit.snippet) for hit in answer.hits])
+                    for answer in (
+                        db.search.answer(each, SearchOptions(limit=60)) for each in questions
+                    )
+                ])  # fmt: skip
+    assert answers[0] == answers[1]
+    assert all(hits for *_, hits in answers[0])
