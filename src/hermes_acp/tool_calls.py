@@ -89,6 +89,7 @@ KINDS: Final[dict[str, ToolKind]] = {
     "patch": "edit",
     "search_files": "search",
     "session_search": "search",
+    "session_read": "read",
     "find_tools": "search",
     "web_search": "search",
     "web_fetch": "fetch",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from hermes_state.search.repository import SearchOptions
 
-    from hermes_state.search.hits import FoundMessage
+if TYPE_CHECKING:
+    from hermes_state.messages.rows import MessageRow
+    from hermes_state.search.hits import SearchAnswer
     from hermes_state.sessions.records import ListedSession
     from hermes_state.store import SessionDB
 
@@ -28,8 +29,8 @@ def latest_session_in(db: SessionDB, folder: str) -> ListedSession | None:
     return None
 
 
-SEARCH_PAGE_SIZE: Final = 200
-MAX_SCANNED_HITS: Final = 5_000  # hits of all chats that are examined
+MESSAGES_AROUND: Final = 7
+MATCHING_MESSAGES: Final = 200
 
 
 class ConversationHistory:
@@ -38,29 +39,32 @@ class ConversationHistory:
     def __init__(self, db: SessionDB) -> None:
         self._db = db
 
-    def find(self, query: str, *, limit: int = 20, beside: str = "") -> list[FoundMessage]:
-        """Messages that match, newest first; without those that the session *beside* shows."""
-        return list(itertools.islice(self._outside(self._hits(query, limit), beside), limit))
+    def answer(self, query: str, *, limit: int = 20, beside: str = "") -> SearchAnswer:
+        """Messages that answer *query*; without those that the session *beside* shows."""
+        shown: set[int] = set()
+        if beside:  # what is in its context, e.g. the question itself
+            first_row = self._db.messages.repeated(beside).first_row
+            shown = {first_row(row.id) for row in self._db.messages.rows(beside)}
+        options = SearchOptions(allowed_ids=self._allowed_ids(), limit=limit + len(shown))
+        answer = self._db.search.answer(query, options)
+        hits = [hit for hit in answer.hits if hit.id not in shown]
+        return answer._replace(hits=hits[:limit])
 
-    def _outside(self, hits: Iterator[FoundMessage], session_id: str) -> Iterator[FoundMessage]:
-        """Leave out what is in the context of a session, e.g. the question itself."""
-        shown: set[int] | None = None
-        for hit in hits:
-            if hit.session_id == session_id:
-                if shown is None:
-                    first_row = self._db.messages.repeated(session_id).first_row
-                    shown = {first_row(row.id) for row in self._db.messages.rows(session_id)}
-                if hit.id in shown:
-                    continue
-            yield hit
+    def _allowed_ids(self) -> frozenset[str] | None:
+        """The sessions that may be searched; None for all."""
+        return None
 
-    def _hits(self, query: str, limit: int) -> Iterator[FoundMessage]:
-        size = min(max(2 * limit, 1), SEARCH_PAGE_SIZE)
-        for offset in range(0, MAX_SCANNED_HITS, size):
-            hits = self._db.search.find(query, limit=size, offset=offset)
-            yield from hits
-            if len(hits) < size:
-                return
+    def around(self, message_id: int) -> list[MessageRow]:
+        """A message with those before and after it; none if it may not be read."""
+        session_id = self._db.messages.session_of(message_id)
+        allowed = self._allowed_ids()
+        is_allowed = session_id is not None and (allowed is None or session_id in allowed)
+        if session_id is None or not is_allowed or self._db.trash.trashed_at(session_id):
+            return []
+        page = self._db.transcripts.page(
+            session_id, MESSAGES_AROUND, around=message_id, with_undone=False
+        )
+        return page.rows if any(row.id == message_id for row in page.rows) else []
 
     def sessions(self, *, limit: int, order_by_last_active: bool) -> list[ListedSession]:
         """Conversations, most recent first."""
@@ -68,9 +72,8 @@ class ConversationHistory:
 
     def matching(self, words: str, *, limit: int) -> list[ListedSession]:
         """Conversations with the words in the title or first message, then those in any message."""
-        messages = (
-            self._db.titles.get_compression_tip(hit.session_id) for hit in self._hits(words, limit)
-        )
+        hits = self.answer(words, limit=MATCHING_MESSAGES).hits
+        messages = (self._db.titles.get_compression_tip(hit.session_id) for hit in hits)
         found: dict[str, ListedSession] = {}
         for session_id in itertools.chain(self._titles(words), messages):
             row = None if session_id in found else self._db.lists.find(session_id)
@@ -95,11 +98,8 @@ class ScopedHistory(ConversationHistory):
         super().__init__(db)
         self._session_key = session_key
 
-    def _hits(self, query: str, limit: int) -> Iterator[FoundMessage]:
-        """Search like the store, within the chat."""
-        del limit  # most hits belong to other chats
-        own = self.ids()
-        yield from (hit for hit in super()._hits(query, SEARCH_PAGE_SIZE) if hit.session_id in own)
+    def _allowed_ids(self) -> frozenset[str] | None:
+        return frozenset(self.ids())
 
     def sessions(self, *, limit: int, order_by_last_active: bool) -> list[ListedSession]:
         """List like the store, within the chat."""

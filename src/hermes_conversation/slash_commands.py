@@ -19,6 +19,7 @@ from hermes_agent.tools.todo import format_items
 from hermes_conversation import file_commands, scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
 from hermes_conversation.handoff import hand_off
+from hermes_conversation.history_scope import MATCHING_MESSAGES
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_conversation.prompt_commands import commands_in_files
 from hermes_conversation.slash_output import context_report, list_models, text_to_copy, usage_line
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hermes_agent.toolbox import ToolItem
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.plugin_commands import ProvidedCommand
+    from hermes_state.search.hits import FoundMessage
 
 LIST_LIMIT: Final = 10
 MODE_HELP: Final = {
@@ -166,9 +168,19 @@ def _sessions(conversation: Conversation, words: str) -> CommandOutcome:
 
 
 def _search(conversation: Conversation, words: str) -> CommandOutcome:
-    hits = conversation.history.find(_required(words, "/search WORDS"), limit=LIST_LIMIT)
-    lines = [f"{hit.session_id}  {hit.snippet_text}" for hit in hits]
-    return CommandOutcome("\n".join(lines) or "No matching messages.")
+    history = conversation.history
+    answer = history.answer(_required(words, "/search WORDS"), limit=MATCHING_MESSAGES)
+    found: dict[str, list[FoundMessage]] = {}
+    for hit in answer.hits:
+        found.setdefault(hit.session_id, []).append(hit)
+    lines = [
+        f"No message contains “{each.written}”: used “{each.used}”." for each in answer.corrections
+    ]
+    for session_id, hits in list(found.items())[:LIST_LIMIT]:
+        more = f"  (and {len(hits) - 1} more)" if len(hits) > 1 else ""
+        title = history.get_session_title(session_id) or human_format.local(hits[0].timestamp)
+        lines.append(f"{session_id}  {title}: {hits[0].snippet_text}{more}")
+    return CommandOutcome("\n".join(lines) if found else "No matching messages.")
 
 
 def _title(conversation: Conversation, words: str) -> CommandOutcome:

@@ -58,7 +58,7 @@ ROLE_RIGHTS: Final[dict[Role, frozenset[Right]]] = {
 TOOL_RIGHTS: Final[dict[str, Right]] = {
     "clarify": Right.QUESTIONS,
     "todo": Right.QUESTIONS,
-    "session_search": Right.CHAT_HISTORY,
+    **dict.fromkeys(("session_search", "session_read"), Right.CHAT_HISTORY),
     "memory": Right.MEMORY,
     **dict.fromkeys(("read_file", "write_file", "patch", "search_files", "send_file"), Right.FILES),
     "delegate_task": Right.DELEGATE,

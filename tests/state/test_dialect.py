@@ -14,7 +14,10 @@ from hermes_state.engine.postgres.dialect import POSTGRES, statement
 SOURCE = Path(hermes_state.__file__).parent
 ENGINES = SOURCE / "engine"
 # In statements that only one database runs, or that read no position.
-ALLOWED = {"salvage/recovery.py", "portable/store_copy.py", "schema/own.py", "search/postgres.py"}
+ALLOWED = {
+    "salvage/recovery.py", "portable/store_copy.py", "schema/own.py", "search/postgres.py",
+    "search/word_index.py",
+}  # fmt: skip
 ONLY_BY_NAME = re.compile(
     r"(FROM|JOIN|UPDATE) +hermes_change\b|max\(sequence\)|SKIP LOCKED|skip locked|\bI?LIKE\b"
     r"|CROSS JOIN|NOT INDEXED|[ (]\+[a-z_.]+ (=|<|>|IN)|pg_snapshot",

@@ -16,6 +16,7 @@ from hermes_core.media_store import is_reference, url_of
 from hermes_core.messages import plain_text
 from hermes_core.roles import Right, Role, may, parse_role
 from hermes_state.files import media_of
+from hermes_state.search.repository import SearchOptions
 
 if TYPE_CHECKING:
     from hermes_state.messages.rows import MessageRow
@@ -236,10 +237,11 @@ class McpTools:
     def conversations_search(
         self, caller: McpCaller, query: str, limit: int
     ) -> list[MatchingMessage]:
-        """Messages that match, newest first."""
+        """Messages that answer the query, best first; one or two words: newest first."""
         if not caller.sees_all:
             caller.require(Right.CHAT_HISTORY, "The history")
-        hits = self._db.search.find(query, limit=bounded(limit) if caller.sees_all else 5_000)
+        options = SearchOptions(limit=bounded(limit) if caller.sees_all else 5_000)
+        hits = self._db.search.answer(query, options).hits
         allowed = [hit for hit in hits if self.may_see(caller, hit.session_id)]
         return [
             MatchingMessage(

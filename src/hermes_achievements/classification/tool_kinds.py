@@ -85,6 +85,7 @@ TOOL_ACTIONS: Final = {
     "schedule": SCHEDULE,
     "memory": MEMORY,
     "session_search": RECALL,
+    "session_read": RECALL,
     "image_generate": DRAW,
     "vision_analyze": SEE,
     "browser_vision": SEE,

@@ -28,6 +28,7 @@ MEDIUM_TOOLS: Final = SMALL_TOOLS | {
     "search_files",
     "memory",
     "session_search",
+    "session_read",
     "clarify",
 }
 WINDOW_ADVICE: Final = (

@@ -1,17 +1,14 @@
-"""`memory` keeps facts, `session_search` finds what was said before."""
+"""`memory` keeps facts."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
 from hermes_agent.tools.base import (
     Tool,
     ToolError,
-    always_reads,
     choice,
-    number,
     parameter,
     reporting_errors,
     schema,
@@ -22,21 +19,8 @@ from hermes_agent.tools.base import (
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
     from hermes_core.json_values import JsonData, JsonObject
-    from hermes_state.search.hits import FoundMessage
 
 ACTIONS = ("add", "replace", "remove", "read")
-
-
-class SearchesHistory(Protocol):
-    """What `session_search` asks of the store."""
-
-    def find(self, query: str, *, limit: int = 20, beside: str = "") -> list[FoundMessage]:
-        """Messages that answer *query*, the newest first; not those the session *beside* shows."""
-        ...
-
-    def get_session_title(self, session_id: str) -> str | None:
-        """What a conversation is called."""
-        ...
 
 
 def memory_tool(files: MemoryFiles) -> Tool:
@@ -93,36 +77,3 @@ def _state(target: str, entries: list[str], *, with_entries: bool = False) -> st
     if with_entries:
         facts["entries"] = entries
     return success(**facts)
-
-
-def session_search_tool(history: SearchesHistory) -> Tool:
-    """The tool that finds what was said before."""
-    return Tool(
-        "session_search",
-        'Find what was said in earlier sessions: words, "phrases", prefix*, a OR b, -not.',
-        schema("query", query=parameter("string"), limit=parameter("integer", "default 10")),
-        reporting_errors(
-            lambda arguments, context: _session_search(history, arguments, context.session_id)
-        ),
-        always_reads,
-    )
-
-
-def _session_search(history: SearchesHistory, arguments: JsonObject, current_id: str) -> str:
-    limit = number(arguments, "limit", 10, 1, 50)
-    hits = history.find(_piece(arguments, "query"), limit=limit, beside=current_id)
-    titles = {hit.session_id: "" for hit in hits}
-    for session_id in titles:
-        titles[session_id] = history.get_session_title(session_id) or ""
-    return success(results=[_hit(hit, titles[hit.session_id]) for hit in hits])
-
-
-def _hit(hit: FoundMessage, title: str) -> JsonObject:
-    moment = datetime.fromtimestamp(hit.timestamp or 0, UTC)
-    return {
-        "session": hit.session_id,
-        "title": title,
-        "date": moment.strftime("%Y-%m-%d %H:%M"),
-        "role": hit.role,
-        "text": hit.snippet_text,
-    }

@@ -15,7 +15,8 @@ from hermes_agent.tools.base import (
     text,
 )
 from hermes_agent.tools.files import file_tools
-from hermes_agent.tools.memory import memory_tool, session_search_tool
+from hermes_agent.tools.history import history_tools
+from hermes_agent.tools.memory import memory_tool
 from hermes_agent.tools.patch import patch_tool
 from hermes_agent.tools.search_files import search_tool
 from hermes_agent.tools.terminal import terminal_tools
@@ -25,8 +26,8 @@ from hermes_core.media_store import of_home
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.history import SearchesHistory
     from hermes_agent.tools.jobs import Jobs
-    from hermes_agent.tools.memory import SearchesHistory
     from hermes_agent.tools.terminal import LimitsCommands
     from hermes_core.json_values import JsonObject
     from hermes_core.media_store import MediaStore
@@ -70,7 +71,7 @@ def standard_tools(
     media: MediaStore | None = None,
 ) -> list[Tool]:
     """Every tool; without a history, none that searches it. *media* keeps images."""
-    results = [session_search_tool(history)] if history is not None else []
+    results = history_tools(history) if history is not None else []
     return [
         *terminal_tools(jobs, limits),
         *file_tools(limits, media or of_home()),

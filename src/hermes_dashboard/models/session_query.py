@@ -128,8 +128,12 @@ class SearchQuery(SessionQuery):
     """A search by conversation; `since` and `until` bound the time of messages."""
 
     q: Annotated[str, StringConstraints(max_length=500)] = Field(
-        description='Words, "phrases", prefix*, one OR two, -not.'
+        description='A question or words, "phrases", prefix*, one OR two, -not.'
     )
+    sort: Literal["newest", "oldest", "rank"] | None = Field(
+        None, description="The order; what suits the query without it."
+    )
+    is_typing: bool = Field(False, description="The last word may be incomplete.")
     state: Literal["active", "archived", "kept"] = Field(
         "kept", description="`kept` is active and archived. The trash is not searched."
     )

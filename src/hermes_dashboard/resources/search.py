@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, Field
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hermes_dashboard.context import DashboardContext
-    from hermes_state.search.groups import ConversationHits
-    from hermes_state.search.hits import FoundMessage
+    from hermes_state.search.groups import ConversationHits, GroupedHits
+    from hermes_state.search.hits import FoundMessage, SearchAnswer
     from hermes_state.store import SessionDB
 
 UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
@@ -44,30 +44,49 @@ class SearchHit(BaseModel):
     timestamp: float
     snippet: Text
     marks: list[tuple[int, int]]
+    words_found: int = Field(description="Words of a question that it contains, if it was ranked.")
+
+
+class CorrectionView(BaseModel):
+    """A word that occurs nowhere, and the one that was searched for instead."""
+
+    written: str
+    used: str
+
+
+class HowFound(BaseModel):
+    """How the results of a search were found."""
+
+    sort: str = Field(description="The order of the results: newest, oldest or rank.")
+    step: str = Field(description="The step that found them: as written, …, any word.")
+    words: list[str] = Field(description="The content words, if not all words had to occur.")
+    corrections: list[CorrectionView]
 
 
 class Hits(BaseModel):
     """A page of results; `progress` while the index is being built."""
 
     items: list[SearchHit]
+    found: HowFound
     has_more: bool
     is_partial: bool
     progress: ProgressView | None
 
 
 class ConversationHitsView(BaseModel):
-    """A conversation that matches, with its latest hits."""
+    """A conversation that matches, with its best or latest hits."""
 
     session: SessionItem
     is_title_match: bool
     hit_count: int
-    hits: list[SearchHit] = Field(description="The latest three.")
+    hits: list[SearchHit] = Field(description="The first three.")
 
 
 class GroupedHitsView(BaseModel):
     """A page of conversations, and the numbers of all results."""
 
     items: list[ConversationHitsView]
+    found: HowFound
     hit_count: int
     conversation_count: int
     is_capped: bool = Field(description="There are more than the counted 1,000 hits.")
@@ -139,39 +158,45 @@ def router(context: DashboardContext) -> ResourceRouter:
         since: Timestamp | None = None,
         until: Timestamp | None = None,
         with_tools: bool = False,
+        sort: Literal["newest", "oldest", "rank"] | None = None,
+        is_typing: bool = False,
     ) -> Hits:
-        """Messages that match the query, newest first.
+        """Messages that answer the query: by rank, or one or two words newest first.
 
-        Syntax: words, "phrases", prefix*, one OR two, -not. While the index is being built,
+        Syntax: words, "phrases", prefix*, one OR two, -not. With `is_typing` the last word may
+        be incomplete. While the index is being built,
         `progress` is set and the newest unindexed messages are read directly. Tool output
         outside the index is read for a limited time; `is_partial` is true if some was skipped.
         """
         patience = ScanDeadline(UNINDEXED_READ_SECONDS)
-        hits = db.search.find(
-            q,
-            source_filter=source,
-            role_filter=role,
+        options = SearchOptions(
+            sources=tuple(source),
+            roles=tuple(role),
             limit=limit + 1,
             offset=offset,
             since=since,
             until=until,
             with_tools=with_tools,
+            sort=sort,
+            is_typing=is_typing,
             patience=patience,
         )
+        answer = db.search.answer(q, options)
         reads_tools = with_tools or "tool" in role
         return Hits(
-            items=_shown(db, hits[:limit]),
-            has_more=len(hits) > limit,
+            items=_shown(db, answer.hits[:limit]),
+            found=_how_found(answer),
+            has_more=len(answer.hits) > limit,
             is_partial=patience.has_ended,
             progress=read_progress(with_tools=reads_tools),
         )
 
     @routes.get("/conversations", responses=problems(400, 503))
     def search_conversations(query: Annotated[SearchQuery, Query()]) -> GroupedHitsView:
-        """Conversations that match by title or by messages, with their latest hits.
+        """Conversations that match by title or by messages, with their best or latest hits.
 
-        Those whose title matches come first, then those with the latest hit. All filters of
-        lists apply. At most 1,000 hits are counted.
+        Those whose title matches come first, then by their first hit. All filters of lists apply.
+        At most 1,000 hits are counted.
         """
         active = context.analysis.sessions_with(query) if query.needs_activity else None
         page_filter = query.conversation_filter(active)
@@ -182,6 +207,8 @@ def router(context: DashboardContext) -> ResourceRouter:
             since=query.since,
             until=query.until,
             with_tools=query.with_tools,
+            sort=query.sort,
+            is_typing=query.is_typing,
             patience=patience,
             limit=query.limit,
             offset=query.offset,
@@ -189,6 +216,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         found = db.search.conversations(query.q, options)
         return GroupedHitsView(
             items=_groups(db, found.items),
+            found=_how_found(found),
             hit_count=found.hit_count,
             conversation_count=found.conversation_count,
             is_capped=found.is_capped,
@@ -212,6 +240,13 @@ def router(context: DashboardContext) -> ResourceRouter:
         return ProgressView(done=progress[0], total=progress[1])
 
     return routes
+
+
+def _how_found(found: SearchAnswer | GroupedHits) -> HowFound:
+    corrections = [CorrectionView(**each._asdict()) for each in found.corrections]
+    return HowFound(
+        sort=found.sort, step=found.step, words=list(found.words), corrections=corrections
+    )
 
 
 def _groups(db: SessionDB, groups: list[ConversationHits]) -> list[ConversationHitsView]:

@@ -539,6 +539,12 @@ class MessageRepository(Repository):
         rows = self.iter_messages(session_id, True, after_id=after_id)
         return self.repeated(session_id).shown(rows, with_undone=with_undone)
 
+    def session_of(self, message_id: int) -> str | None:
+        """The session that a message belongs to; None if there is no such message."""
+        sql = "SELECT session_id FROM messages WHERE id = ?"
+        found: str | None = self.engine.read(lambda reader: reader.value(sql, (message_id,)))
+        return found
+
     def repeated(self, session_id: str) -> RepeatedRows:
         """The rows of a session that repeat messages."""
         return self.engine.read(lambda reader: copies.repeated_rows(reader, session_id))

@@ -23,7 +23,7 @@ FUNCTION_WORDS: Final = {
         between both but by can could couldn d did didn do does doesn doing don during each few for
         from had has hasn have haven having he her here hers him his how i if in into is isn it its
         just ll m may me might more most must my no nor not of off on once only or other our ours
-        out over own re s same shall she should shouldn so some such t than that the their them then
+        out over own re s same she should shouldn so some such t than that the their them then
         there these they this those through to too under until up upon us ve very was wasn we were
         weren what when where which while who whom whose why will with won would wouldn you your
     """,

@@ -77,7 +77,7 @@ class Ranking(NamedTuple):
     messages: list[Ranked]
     frequent: tuple[int, ...]
     weights: tuple[float, ...]  # of all words
-    best: float  # the score of the message that answers the question best by itself
+    best: float  # the score of the message that answers the question best alone
 
 
 class _Message:

@@ -14,6 +14,7 @@ from hermes_conversation.history_scope import latest_session_in
 from hermes_core.config.definitions.models import EFFORTS
 from hermes_core.errors import HermesError, UsageError
 from hermes_core.ids import is_session_id
+from hermes_state.search.repository import SearchOptions
 from tui_gateway.frames import INVALID_PARAMS, LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
 from tui_gateway.handlers.environment import as_rpc
 from tui_gateway.protocol import ConversationSummary, RecentSession, SessionStatus, fields_of
@@ -145,7 +146,8 @@ def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> lis
     needle = search.casefold()
     matches = {row.id: row for row in recent if needle in _name(row)}
     recent_by_id = {row.id: row for row in recent}
-    for hit in db.search.find(search, limit=limit):
+    options = SearchOptions(is_typing=True, limit=limit)
+    for hit in db.search.answer(search, options).hits:
         tip = db.titles.get_compression_tip(hit.session_id)
         row = recent_by_id.get(tip) or (None if folder else db.lists.find(tip))
         if row is not None:

@@ -11,6 +11,8 @@ from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.turn_control import Cancel
+from hermes_conversation.history_scope import ConversationHistory
+from hermes_state import SessionDB
 
 
 class NoLimits:
@@ -48,30 +50,15 @@ class Person:
         return self.reply
 
 
-class History:
-    """A history that holds what it is given."""
-
-    def __init__(self):
-        self.hits = []
-        self.asked = []
-
-    def find(self, query, *, limit=20, beside=""):
-        self.asked.append((query, limit))
-        return self.hits[:limit]
-
-    def get_session_title(self, session_id):
-        return {"s1": "Docker at home"}.get(session_id)
-
-
 class Bench:
     """Every tool, and what it takes to call one."""
 
-    def __init__(self, cwd, jobs):
-        self.cwd, self.jobs = cwd, jobs
-        self.person, self.history = Person(), History()
+    def __init__(self, cwd, jobs, db):
+        self.cwd, self.jobs, self.db = cwd, jobs, db
+        self.person, history = Person(), ConversationHistory(db)
         self.tools = {
             standard_tool.name: standard_tool
-            for standard_tool in standard_tools(jobs, NoLimits(), MemoryFiles(), self.history)
+            for standard_tool in standard_tools(jobs, NoLimits(), MemoryFiles(), history)
         }
         self.cancel = Cancel()
         self.shown = []
@@ -90,5 +77,5 @@ class Bench:
 def bench(tmp_path):
     cwd = tmp_path / "work"
     cwd.mkdir()
-    with closing(Jobs()) as jobs:
-        yield Bench(cwd, jobs)
+    with closing(Jobs()) as jobs, SessionDB() as db:
+        yield Bench(cwd, jobs, db)

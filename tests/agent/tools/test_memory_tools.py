@@ -1,4 +1,4 @@
-"""Facts are kept in small files that several processes may change; history is found."""
+"""Facts are kept in small files that several processes may change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import sys
 from pathlib import Path
 
 from hermes_agent.memory.files import MemoryFiles
-from hermes_conversation.history_scope import ConversationHistory
-from hermes_state import SessionDB
-from support.rows import found_message
 from support.waiting import PATIENCE_SECONDS
 
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -68,33 +65,6 @@ def test_several_processes_lose_nothing(hermes_home):
     ]
     assert [worker.wait(timeout=PATIENCE_SECONDS) for worker in workers] == [0] * 4
     assert len(MemoryFiles().entries("memory")) == 40
-
-
-def test_history_is_found_with_titles_and_dates(bench):
-    bench.history.hits = [
-        found_message("s1", timestamp=1_750_000_000.0, role="user", snippet_text="docker compose")
-    ]
-    assert bench("session_search", query="docker", limit=5)["results"] == [
-        {
-            "session": "s1",
-            "title": "Docker at home",
-            "date": "2025-06-15 15:06",
-            "role": "user",
-            "text": "docker compose",
-        }
-    ]
-    assert bench.history.asked == [("docker", 5)]
-
-
-def test_the_real_store_is_such_a_history(bench):
-    with SessionDB() as db:
-        db.create_session("earlier", "cli")
-        db.append_message("earlier", "user", content="where is the blue teapot")
-        bench.history.find = ConversationHistory(db).find
-        bench.history.get_session_title = db.get_session_title
-        result = bench("session_search", query="teapot")
-    assert result["results"][0]["session"] == "earlier"
-    assert "blue teapot" in result["results"][0]["text"]
 
 
 def test_a_question_is_asked_and_answered(bench):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 NAMES = (
-    "terminal process read_file write_file patch search_files memory session_search clarify todo"
+    "terminal process read_file write_file patch search_files memory session_search session_read"
+    " clarify todo"
 )
 MOST_TOKENS = 1_200
 BYTES_PER_TOKEN = 4

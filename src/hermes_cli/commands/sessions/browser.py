@@ -24,6 +24,7 @@ from hermes_core import human_format
 from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Failure, attempt
 from hermes_core.terminal_text import clean, fit, one_line, pad
+from hermes_state.search.repository import SearchOptions
 from hermes_state.sessions.records import ListedSession
 
 if TYPE_CHECKING:
@@ -91,11 +92,10 @@ class BrowserSessions:
         )
 
     def search(self, words: str) -> list[MessageHit]:
-        """Conversations with messages that match *words*, latest first, each once."""
+        """Conversations with messages that answer *words*, best or latest first, each once."""
         source = self._filters.get("source")
-        hits = self._db.search.find(
-            words, source_filter=[source] if source else None, limit=MAX_HITS, sort="newest"
-        )
+        options = SearchOptions(sources=(source,) if source else (), is_typing=True, limit=MAX_HITS)
+        hits = self._db.search.answer(words, options).hits
         result: dict[str, MessageHit] = {}
         for hit in hits:
             # A conversation that continues in a new row is listed under its last row.

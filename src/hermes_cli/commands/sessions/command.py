@@ -39,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_list(actions)
     _configure_show(actions)
     _configure_tail(actions)
-    search.configure(add_command(actions, "search", "search all messages", search.EXAMPLES))
+    purpose = "search all messages, in your own words"
+    examples = search.EXAMPLES.replace("hermes search", "hermes sessions search")
+    search.configure(add_command(actions, "search", purpose, examples))
     search.configure_browse(actions)
     changes.configure(actions)
     export.configure(actions)
