@@ -1,6 +1,7 @@
 """What the agent may do without asking, what it must ask for, and what it never does.
 
 verdicts         Allow, NeedsApproval, Refuse; findings and their severity
+sed_script       whether a script of sed may run a program
 shell_words      what the words of a shell command will be when it runs, as far as can be known
 shell_script     a command line parsed into its simple commands
 nested_commands  commands inside commands: sudo, env, xargs, bash -c, eval

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from hermes_agent.permissions import sed_script
 from hermes_agent.permissions.forbidden import hides_options
 from hermes_agent.permissions.nested_commands import INTERPRETERS
 from hermes_agent.permissions.path_zones import split_options, write_findings
@@ -202,10 +203,6 @@ SUSPICIOUS_CODE = re.compile(
     r"|\bopen\([^)]*,\s*(mode\s*=\s*)?['\"][rb]?[wax+]|write_text|write_bytes|writeFile|file_put|urlopen|`|\bfork\b",
     re.IGNORECASE,
 )
-# After an address, `e` runs the rest of the line, which may follow at once; `s///e` runs a result.
-SED_RUNS = re.compile(
-    r"[;{}\n\d$!,]\s*e|(?:^|/)\s*e(?![\w/])|\W[gpiIMm\d]*e[gpiIMm\d]*(?:\s*[;}\n]|$)"
-)
 DESTROYS_ALL = re.compile(
     r"\brm\s+(?:\S+\s+)*?-\w*[rR]\w*\s+(?:\S+\s+)*?['\"]?(?:/|~|\$\{?HOME\}?)/?(?![\w.~/])"
     r"|rmtree\(['\"]/?['\"]"
@@ -221,7 +218,7 @@ def findings(command: ShellCommand) -> Iterator[RiskFinding]:
         yield from _system_packages(command)
     if INTERPRETERS.fullmatch(program) or program in {"awk", "gawk", "mawk"}:
         yield from inline_code(command)
-    if program in {"sed", "gsed"} and any(SED_RUNS.search(word) for word in command.words[1:]):
+    if program in {"sed", "gsed"} and not sed_script.is_plain(command.words[1:]):
         reason = "may run a program inside a sed script"
         yield RiskFinding("inline-code", reason, Level.DOUBT)
     if program in DATABASES:
