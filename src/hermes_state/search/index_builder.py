@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
+    from hermes_state.search.index_file import KnownTerms
 
-SLICE_ROWS: Final = 1000
+SLICE_ROWS: Final = 2000
 BLOCK_BITS: Final = 10
 MESSAGE_ROLES: Final = ("user", "assistant")  # the rest is tool text
 
@@ -172,7 +173,7 @@ def facet_token(source: str) -> str:
     return "x" + "".join(c for c in source.lower() if c.isascii() and c.isalnum())
 
 
-def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice) -> bool:
+def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice, known: KnownTerms) -> bool:
     """Index a slice and advance the watermark, in one transaction.
 
     Nothing is done if the watermark has changed: another process was faster, or the file
@@ -183,18 +184,15 @@ def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice) -> bool:
             found = [
                 (row, index_words(indexed_text(row, with_tools=False))) for row in next_slice.rows
             ]
+            facets = {source: facet_token(source) for source in {row.source for row, _ in found}}
             connection.executemany(
                 INSERT_WORDS,
-                [
-                    (row.id, words.text, facet_token(row.source))
-                    for row, words in found
-                    if words.number
-                ],
+                [(row.id, words.text, facets[row.source]) for row, words in found if words.number],
             )
             _insert_messages(connection, found)
             insert_spans(connection, next_slice.rows)
             vocabulary = set[str]().union(*(words.vocabulary for _, words in found))
-            insert_terms(connection, vocabulary, MESSAGE_TERMS)
+            insert_terms(connection, vocabulary, MESSAGE_TERMS, known)
             write_watermark(connection, next_slice, MESSAGE_KEYS)
     return True
 
@@ -238,13 +236,16 @@ def insert_spans(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None
     connection.executemany(UPSERT_SPAN, [(row.id >> BLOCK_BITS, row.at, row.at) for row in rows])
 
 
-def insert_terms(connection: sqlite3.Connection, vocabulary: set[str], tables: TermTables) -> None:
+def insert_terms(
+    connection: sqlite3.Connection, vocabulary: set[str], tables: TermTables, known: KnownTerms
+) -> None:
     """Add terms that are new, and their trigrams."""
     sql = (
         f"INSERT OR IGNORE INTO {tables.term} (text) SELECT value FROM json_each(?)"  # noqa: S608
         " RETURNING id, text"
     )
-    added = connection.execute(sql, (json.dumps(sorted(vocabulary)),)).fetchall()
+    unknown = known.unknown(connection, tables.term, vocabulary)
+    added = connection.execute(sql, (json.dumps(sorted(unknown)),)).fetchall()
     connection.executemany(
         f"INSERT INTO {tables.gram} (rowid, text) VALUES (?, ?)",  # noqa: S608
         [pair for pair in added if len(pair[1]) > 2],
@@ -277,6 +278,7 @@ def delete_terms(
     """Delete those terms that no longer occur in any of the tables."""
     find = [f"SELECT 1 FROM {name} WHERE {name} MATCH ? LIMIT 1" for name in word_tables]  # noqa: S608
     forget = f"INSERT INTO {tables.gram} ({tables.gram}, rowid, text) VALUES ('delete', ?, ?)"  # noqa: S608
+    write_meta(connection, "purges", int(read_meta(connection, "purges") or 0) + 1)
     for term in vocabulary:
         match = (f'words : "{term}"',)
         if any(connection.execute(sql, match).fetchone() for sql in find):

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.engine.sqlite.side_file import SideFile
+from hermes_state.engine.sqlite.side_file import SideFile, read_meta
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hermes_state.engine.sqlite.driver import sqlite3
+
 SEARCH_LAYOUT: Final = "3"
+MAX_KNOWN_TERMS: Final = 200_000
 
 SEARCH_TABLES: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -46,6 +49,31 @@ SEARCH_TABLES: Final = (
 )
 
 
+class KnownTerms:
+    """Terms that are in the file, so that most words of new messages need no look-up."""
+
+    def __init__(self) -> None:
+        self._terms: dict[str, set[str]] = {}
+        self._purges = ""
+
+    def unknown(self, connection: sqlite3.Connection, table: str, vocabulary: set[str]) -> set[str]:
+        """Those that may not be in a table; they are noted as known."""
+        purges = read_meta(connection, "purges") or ""
+        if purges != self._purges:  # another process may have deleted some
+            self._terms.clear()
+            self._purges = purges
+        known = self._terms.setdefault(table, set())
+        unknown = vocabulary - known
+        if len(known) + len(unknown) > MAX_KNOWN_TERMS:
+            known.clear()
+        known |= unknown
+        return unknown
+
+    def clear(self) -> None:
+        """Forget all, after a transaction that was rolled back."""
+        self._terms.clear()
+
+
 class SearchFile(SideFile):
     """A connection to the search file, used by one thread at a time."""
 
@@ -53,3 +81,9 @@ class SearchFile(SideFile):
         name = "search.db" if database.name == "state.db" else f"{database.name}.search"
         layout = SEARCH_LAYOUT + ("+tools" if with_tools else "")
         super().__init__(database.with_name(name), "the search index", layout, SEARCH_TABLES)
+        self.known = KnownTerms()
+
+    def close(self) -> None:
+        """Close the connection; the file may be another one after that."""
+        super().close()
+        self.known.clear()

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hermes_state.search.candidates import Candidate, IndexResult, SearchFilter
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.index_builder import IndexSlice, WatermarkKeys
+    from hermes_state.search.index_file import KnownTerms
     from hermes_state.search.ladder import Vocabulary
 
 T = TypeVar("T")
@@ -93,7 +94,7 @@ class IndexPart(NamedTuple):
 
     keys: WatermarkKeys
     read_slice: Callable[[Reader, int], IndexSlice]
-    index_slice: Callable[[sqlite3.Connection, IndexSlice], bool]
+    index_slice: Callable[[sqlite3.Connection, IndexSlice, KnownTerms], bool]
 
 
 MESSAGES: Final = IndexPart(MESSAGE_KEYS, index_builder.read_slice, index_builder.index_slice)
@@ -186,7 +187,10 @@ class Searcher:
         next_slice = self._engine.read(lambda reader: part.read_slice(reader, watermark))
         if next_slice.through == watermark:
             return False
-        return self._file.use(lambda c: part.index_slice(c, next_slice)) or None
+        done = self._file.use(lambda c: part.index_slice(c, next_slice, self._file.known))
+        if not done:
+            self._file.known.clear()
+        return done or None
 
     def _candidates(self, search_filter: SearchFilter, count: int) -> Iterator[Candidate]:
         """Matching messages in the order of the results, of which the first *count* are needed."""

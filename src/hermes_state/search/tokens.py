@@ -112,7 +112,7 @@ def index_words(text: str) -> IndexWords:
     folded = fold(composed(text))
     tokens = folded.split() if folded.isascii() else _token_pattern().findall(folded)
     vocabulary = set(tokens)
-    if folded.isascii() and all(len(token) <= MAX_TOKEN_CHARACTERS for token in vocabulary):
+    if folded.isascii() and max(map(len, vocabulary), default=0) <= MAX_TOKEN_CHARACTERS:
         return IndexWords(folded, vocabulary, len(tokens))
     tokens = [token[:MAX_TOKEN_CHARACTERS] for token in tokens]
     return IndexWords(" ".join(tokens), set(tokens), len(tokens))

@@ -8,6 +8,7 @@ the ranges that it deletes from.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.search import index_builder
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.index_builder import IndexedRow, IndexSlice
+    from hermes_state.search.index_file import KnownTerms
 
 SLICE_ROWS: Final = 400
 PART_BITS: Final = 15  # message IDs per table: 32,768
@@ -55,16 +57,14 @@ def read_slice(reader: Reader, after: int) -> IndexSlice:
     return index_builder.read_slice(reader, after, condition=HAS_TOOL_TEXT, limit=SLICE_ROWS)
 
 
-def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice) -> bool:
+def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice, known: KnownTerms) -> bool:
     """Index a slice and advance the watermark, unless another process was faster."""
     with index_builder.write_transaction(connection):
         if index_builder.read_watermark(connection, TOOL_KEYS) == next_slice.after:
             _create_parts(connection, next_slice.rows)
-            vocabulary: set[str] = set()
-            for row in next_slice.rows:
-                vocabulary |= _insert_row(connection, row)
+            vocabulary = _insert_rows(connection, next_slice.rows)
             index_builder.insert_spans(connection, next_slice.rows)
-            index_builder.insert_terms(connection, vocabulary, TOOL_TERMS)
+            index_builder.insert_terms(connection, vocabulary, TOOL_TERMS, known)
             index_builder.write_watermark(connection, next_slice, TOOL_KEYS)
     return True
 
@@ -76,13 +76,16 @@ def _create_parts(connection: sqlite3.Connection, rows: list[IndexedRow]) -> Non
         connection.execute("INSERT INTO tool_part (number) VALUES (?)", (number,))
 
 
-def _insert_row(connection: sqlite3.Connection, row: IndexedRow) -> set[str]:
-    words = index_words(indexed_text(row, with_tools=True))
-    if words.vocabulary:
-        name = part_name(row.id >> PART_BITS)
-        sql = f"INSERT INTO {name} (rowid, words, facets) VALUES (?, ?, ?)"  # noqa: S608
-        connection.execute(sql, (row.id, words.text, _facets(row)))
-    return words.vocabulary
+def _insert_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> set[str]:
+    """Add the words of messages to their parts; returns the vocabulary."""
+    vocabulary: set[str] = set()
+    for number, part in itertools.groupby(rows, key=lambda row: row.id >> PART_BITS):
+        found = [(row, index_words(indexed_text(row, with_tools=True))) for row in part]
+        sql = f"INSERT INTO {part_name(number)} (rowid, words, facets) VALUES (?, ?, ?)"  # noqa: S608
+        values = [(row.id, words.text, _facets(row)) for row, words in found if words.number]
+        connection.executemany(sql, values)
+        vocabulary = vocabulary.union(*(words.vocabulary for _, words in found))
+    return vocabulary
 
 
 def _facets(row: IndexedRow) -> str:
