@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.errors import UsageError
 from hermes_state.search.index_builder import MESSAGE_TERMS, TermTables
 from hermes_state.search.tokens import (
+    MAX_TOKEN_CHARACTERS,
     composed,
     fold,
+    is_single_character_token,
     sequence_pattern,
     token_texts,
     tokens_of,
@@ -77,12 +79,28 @@ class Term(NamedTuple):
         if self.is_inside:
             yield from self._inside_spans(folded)
             return
+        if len(self.tokens) == 1 and len(self.tokens[0]) < MAX_TOKEN_CHARACTERS:
+            yield from self._word_spans(folded)
+            return
         pattern = _pattern(self.tokens, self.is_prefix)
         at = folded.find(self.tokens[0])
         while at >= 0:
             if match := pattern.match(folded, at):
                 yield match.span()
             at = folded.find(self.tokens[0], at + 1)
+
+    def _word_spans(self, folded: str) -> Iterator[tuple[int, int]]:
+        """Positions of the only token; compiling a pattern would take longer than this."""
+        token = self.tokens[0]
+        is_single = is_single_character_token(token)
+        at = folded.find(token)
+        while at >= 0:
+            end = at + len(token)
+            if is_single or (
+                _ends_word(folded, at - 1) and (self.is_prefix or _ends_word(folded, end))
+            ):
+                yield at, end if is_single or not self.is_prefix else _word_end(folded, end)
+            at = folded.find(token, at + 1)
 
     def _inside_spans(self, folded: str) -> Iterator[tuple[int, int]]:
         count = len(self.tokens)
@@ -96,6 +114,19 @@ class Term(NamedTuple):
     def occurs_in(self, folded: str) -> bool:
         """Whether a folded text contains the term."""
         return next(self.character_spans(folded), None) is not None
+
+
+def _ends_word(folded: str, at: int) -> bool:
+    """Whether no word continues at a position."""
+    if at < 0 or at >= len(folded) or folded[at] == " ":
+        return True
+    return not folded[at].isascii() and is_single_character_token(folded[at])
+
+
+def _word_end(folded: str, at: int) -> int:
+    while not _ends_word(folded, at):
+        at += 1
+    return at
 
 
 @functools.lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ _Key = TypeVar("_Key")
 
 SATURATION: Final = 0.9  # k1 of BM25
 LENGTH_WEIGHT: Final = 0.4  # b of BM25
-MAX_POSTINGS: Final = 12_000  # read for a question; rarer words first
+MAX_POSTINGS: Final = 8_000  # read for a question; rarer words first
 
 
 class Word(NamedTuple):

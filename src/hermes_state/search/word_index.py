@@ -174,10 +174,10 @@ class FileWords:
         phrases = [term for term in terms if " " in term]
         if newest or phrases:
             match = _match(terms if newest else phrases)
-            rows += self._connection.execute(NEWEST, (match, newest or -1))
+            rows += self._connection.execute(NEWEST, (match, newest or -1)).fetchall()
         if not newest:
             for term in set(terms).difference(phrases):
-                rows += self._connection.execute(POSTINGS, (term,))
+                rows += self._connection.execute(POSTINGS, (term,)).fetchall()
         return found + [
             Posting(*row)
             for row in rows
