@@ -50,6 +50,7 @@ COMMANDS = (
     CommandEntry("models", "models.command", "list, download, select and test models"),
     CommandEntry("sessions", "sessions.command", "manage conversations"),
     CommandEntry("search", "sessions.search", "search all messages, in your own words"),
+    CommandEntry("ask", "sessions.ask", "answer a question from your history, with quotations"),
     CommandEntry("checkpoints", "sessions.checkpoints", "show and undo file changes of the agent"),
     CommandEntry("usage", "sessions.usage", "show tokens and cost by day, model or project"),
     CommandEntry("import", "imports.command", "import conversations of other agents"),
@@ -80,6 +81,7 @@ COMMANDS = (
     CommandEntry("acp", "chat.acp", "serve conversations to editors over ACP"),
     CommandEntry("serve", "chat.serve", "run the background daemon"),
     CommandEntry("demo", "dashboard.demo", "try Hermes with sample data"),
+    CommandEntry("bench", "system.bench", "measure how well the search answers questions"),
     CommandEntry("doctor", "system.doctor", "check the installation and the history"),
 )
 

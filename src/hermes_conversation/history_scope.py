@@ -36,8 +36,9 @@ MATCHING_MESSAGES: Final = 200
 class ConversationHistory:
     """All conversations, as far as they may be searched from one."""
 
-    def __init__(self, db: SessionDB) -> None:
+    def __init__(self, db: SessionDB, only: frozenset[str] | None = None) -> None:
         self._db = db
+        self._only = only  # the sessions that may be searched; None for all
 
     def answer(self, query: str, *, limit: int = 20, beside: str = "") -> SearchAnswer:
         """Messages that answer *query*; without those that the session *beside* shows."""
@@ -51,8 +52,7 @@ class ConversationHistory:
         return answer._replace(hits=hits[:limit])
 
     def _allowed_ids(self) -> frozenset[str] | None:
-        """The sessions that may be searched; None for all."""
-        return None
+        return self._only
 
     def around(self, message_id: int) -> list[MessageRow]:
         """A message with those before and after it; none if it may not be read."""

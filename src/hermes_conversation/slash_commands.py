@@ -16,7 +16,7 @@ from hermes_agent.permissions.grants import check_rule
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_agent.tools.todo import format_items
-from hermes_conversation import file_commands, scheduled_jobs
+from hermes_conversation import file_commands, history_answers, scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
 from hermes_conversation.handoff import hand_off
 from hermes_conversation.history_scope import MATCHING_MESSAGES
@@ -181,6 +181,21 @@ def _search(conversation: Conversation, words: str) -> CommandOutcome:
         title = history.get_session_title(session_id) or human_format.local(hits[0].timestamp)
         lines.append(f"{session_id}  {title}: {hits[0].snippet_text}{more}")
     return CommandOutcome("\n".join(lines) if found else "No matching messages.")
+
+
+def _ask(conversation: Conversation, words: str) -> CommandOutcome:
+    question = _required(words, "/ask QUESTION")
+    agent = conversation.agent
+    quoted = history_answers.quote(
+        conversation.history,
+        question,
+        history_answers.budget_of(agent.window),
+        beside=conversation.session_id,
+    )
+    if agent.is_demo:
+        return CommandOutcome(history_answers.as_text(quoted))
+    answer = history_answers.answer_from(quoted, agent.complete, agent.model)
+    return CommandOutcome(history_answers.as_text(answer))
 
 
 def _title(conversation: Conversation, words: str) -> CommandOutcome:
@@ -443,6 +458,9 @@ COMMANDS: Final = (
                  "[words]", (), True, Right.CHAT_HISTORY, _EVERYWHERE, True, ChatRule.OVERTAKES),
     SlashCommand("search", "search all conversations", _search,
                  "WORDS", (), True, Right.CHAT_HISTORY, _EVERYWHERE, True),
+    SlashCommand("ask", "answer a question from all conversations", _ask,
+                 "QUESTION", (), False, Right.CHAT_HISTORY, _EVERYWHERE, True,
+                 ChatRule.RUNS_TURN),
     SlashCommand("title", "show or set the title", _title,
                  "[text]", (), True, Right.CONVERSE, _EVERYWHERE, True),
     SlashCommand("undo", "undo exchanges and file changes", _undo,

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
 READING = {
-    "conversations_list", "conversations_search", "conversation_get", "messages_read",
-    "attachments_fetch", "channels_list", "events_poll", "events_wait", "permissions_list_open",
+    "conversations_list", "conversations_search", "history_ask", "conversation_get",
+    "messages_read", "attachments_fetch", "channels_list", "events_poll", "events_wait",
+    "permissions_list_open",
 }  # fmt: skip
 WRITING = {"messages_send", "permissions_respond"}
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
@@ -120,6 +121,9 @@ async def test_another_agent_lists_searches_and_reads(conversation_id: str) -> N
         assert only["title"] == "Fruit"
         result = await call_tool(session, "conversations_search", query="kumquats")
         assert result["conversation"] == conversation_id
+        question = "where did we put those kumquats?"
+        cited = await call_tool(session, "history_ask", question=question, use_model=False)
+        assert [each["session_id"] for each in cited["quotations"]] == [conversation_id]
         described = await call_tool(session, "conversation_get", conversation="Fruit")
         assert (described["id"], described["message_count"]) == ("s1", 2)
         read = await call_tool(session, "messages_read", conversation="Fruit", limit=1)

@@ -61,6 +61,21 @@ def test_sessions_with_words_searches_the_whole_history(server: ScriptServer) ->
     quit_chat(child)
 
 
+def test_ask_answers_from_the_history_and_stores_nothing() -> None:
+    with SessionDB() as db:
+        db.create_session("proxy", "cli")
+        db.append_message("proxy", "assistant", "A ping fixed the websocket that reconnected.")
+    script = ModelScript.parse("steps: [{say: 'A ping fixed it [1].'}]")
+    with ScriptServer(script) as server:
+        child = start_chat(server)
+        child.sendline("/ask how did we fix the websocket")
+        child.expect_exact("A ping fixed it. [1]")
+        child.expect_exact("hermes sessions show proxy --around 1")
+        quit_chat(child)
+    with SessionDB() as db:
+        assert [row.id for row in db.lists.sessions(limit=5)] == ["proxy"]
+
+
 def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
     child = start_chat(server)
     child.sendline("hello")

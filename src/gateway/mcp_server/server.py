@@ -19,6 +19,7 @@ from gateway.mcp_server.tools import (  # the library reads annotations
     OWNER,
     AttachmentItem,
     ChannelItem,
+    CitedAnswer,
     ConversationFacts,
     ConversationItem,
     ConversationMessages,
@@ -179,8 +180,19 @@ class ServedTools:
     async def conversations_search(
         self, context: Context[Any], query: str, limit: int = 20
     ) -> list[MatchingMessage]:
-        """Search messages: words, "phrases", prefix*, one OR two, -not. Newest first."""
+        """Search messages: a question, "phrases", prefix*, one OR two, -not; best first."""
         return await self._run(context, lambda c: self._tools.conversations_search(c, query, limit))
+
+    async def history_ask(
+        self, context: Context[Any], question: str, use_model: bool = True
+    ) -> CitedAnswer:
+        """Answer a question from all conversations; each sentence cites a quotation.
+
+        Without use_model, only the quotations are returned.
+        """
+        return await self._run(
+            context, lambda c: self._tools.history_ask(c, question, with_model=use_model)
+        )
 
     async def conversation_get(self, context: Context[Any], conversation: str) -> ConversationFacts:
         """Describe a conversation, given by ID, title or `last`."""
@@ -252,6 +264,7 @@ def build_server(
     for tool in (
         tools.conversations_list,
         tools.conversations_search,
+        tools.history_ask,
         tools.conversation_get,
         tools.messages_read,
         tools.attachments_fetch,

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from gateway.outbound import direct_send
 from gateway.platforms.names import API_KEY_USER, Platform
 from gateway.process.config_loader import config_of_home
+from hermes_conversation import history_answers
+from hermes_conversation.history_scope import ConversationHistory
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.media_store import is_reference, url_of
 from hermes_core.messages import plain_text
@@ -62,6 +64,45 @@ class MatchingMessage(BaseModel):
     role: str
     at: float
     text: str
+
+
+class CitedSentence(BaseModel):
+    """A sentence, and the numbers of its quotations, from 1."""
+
+    text: str
+    sources: list[int]
+
+
+class QuotedMessage(BaseModel):
+    """A message that may answer the question; `context` includes the messages beside it."""
+
+    session_id: str
+    title: str
+    message_id: int
+    role: str
+    at: float
+    text: str
+    context: str
+
+
+class UsedWord(BaseModel):
+    """A word that occurs nowhere, and the one that was searched for instead."""
+
+    written: str
+    used: str
+
+
+class CitedAnswer(BaseModel):
+    """An answer from the history; without sentences if the quotations do not contain it."""
+
+    question: str
+    sentences: list[CitedSentence]
+    quotations: list[QuotedMessage]
+    corrections: list[UsedWord]
+    left_out: int
+    note: str
+    failure: str
+    model: str
 
 
 class MessageItem(BaseModel):
@@ -227,22 +268,37 @@ class McpTools:
                 source=source or None, limit=count, offset=first, order_by_last_active=True
             )
         else:
-            caller.require(Right.CHAT_HISTORY, "The history")
-            api = Platform.API_SERVER.value
-            every = self._db.lists.sessions(source=api, limit=-1, order_by_last_active=True)
-            own = [row for row in every if caller.may_see(row.session) and source in {"", api}]
-            rows = own[first : first + count]
+            is_own_source = source in {"", Platform.API_SERVER.value}
+            rows = self._own(caller)[first : first + count] if is_own_source else []
         return [_listed(row) for row in rows]
+
+    def _own(self, caller: McpCaller) -> list[ListedSession]:
+        """The conversations of a caller who may not see all."""
+        caller.require(Right.CHAT_HISTORY, "The history")
+        api = Platform.API_SERVER.value
+        every = self._db.lists.sessions(source=api, limit=-1, order_by_last_active=True)
+        return [row for row in every if caller.may_see(row.session)]
+
+    def _visible_ids(self, caller: McpCaller) -> frozenset[str] | None:
+        """The sessions that a caller may search; None for all."""
+        return None if caller.sees_all else frozenset(row.id for row in self._own(caller))
+
+    def history_ask(self, caller: McpCaller, question: str, *, with_model: bool) -> CitedAnswer:
+        """An answer from the history with its quotations."""
+        allowed = ConversationHistory(self._db, self._visible_ids(caller))
+        if with_model:
+            caller.require(Right.CONVERSE, "A model")
+            answer = history_answers.ask(allowed, question)
+        else:
+            answer = history_answers.quote(allowed, question, history_answers.MAX_BUDGET_TOKENS)
+        return CitedAnswer.model_validate(history_answers.as_fields(answer))
 
     def conversations_search(
         self, caller: McpCaller, query: str, limit: int
     ) -> list[MatchingMessage]:
         """Messages that answer the query, best first; one or two words: newest first."""
-        if not caller.sees_all:
-            caller.require(Right.CHAT_HISTORY, "The history")
-        options = SearchOptions(limit=bounded(limit) if caller.sees_all else 5_000)
+        options = SearchOptions(allowed_ids=self._visible_ids(caller), limit=bounded(limit))
         hits = self._db.search.answer(query, options).hits
-        allowed = [hit for hit in hits if self.may_see(caller, hit.session_id)]
         return [
             MatchingMessage(
                 conversation=hit.session_id,
@@ -251,7 +307,7 @@ class McpTools:
                 at=hit.timestamp,
                 text=hit.snippet_text,
             )
-            for hit in allowed[: bounded(limit)]
+            for hit in hits
         ]
 
     def may_see(self, caller: McpCaller, session_id: str) -> bool:

@@ -49,7 +49,7 @@ def is_plain(words: Sequence[str]) -> bool:
 
 
 def _scripts(words: Sequence[str]) -> Iterator[str]:
-    """The scripts among the arguments; ValueError if they cannot be told for certain."""
+    """The scripts among the arguments; ValueError if they are not certain."""
     rest, operands, has_script = list(words), list[str](), False
     while rest:
         word = rest.pop(0)
