@@ -394,6 +394,8 @@ class SessionDB:
             return
         self._is_open = False
         self._background.stop()
+        if "search" in self.__dict__ and "updater" in self.search.__dict__:
+            self.search.updater.stop()
         steps: list[Step] = []
         if not self.engine.read_only and self.engine.has_written:
             steps.insert(0, Step("write the index watermark", self._write_watermark))

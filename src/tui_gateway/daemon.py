@@ -57,6 +57,7 @@ def serve(*, port: int = 0, is_permanent: bool) -> InstanceRecord | None:
         if not is_ours:
             return None
         with SessionDB(purge_hook=keep_facts) as db:
+            db.search.updater.start()
             hub = Hub(db)
             wake = wake_on_signals(hub, *stop_signals())
             token = secrets.token_urlsafe(32)

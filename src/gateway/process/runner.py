@@ -187,6 +187,7 @@ class Gateway:
         if not db.engine.database.is_file:
             await asyncio.to_thread(join_nodes, db)
         self._running = True
+        db.search.updater.start()
         status.write_runtime_status("starting")
         self._http_server = http_server_of_home()
         created = await asyncio.to_thread(create_adapters, db, self.config, self._http_server)

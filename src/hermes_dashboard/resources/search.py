@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from hermes_core.isolate import attempt
 from hermes_dashboard.models.session_query import SearchQuery  # noqa: TC001 - FastAPI reads it
 from hermes_dashboard.models.text import MessageId, ProgressView, Text, Timestamp, problems
 from hermes_dashboard.resources.sessions import SessionItem, item_of
@@ -18,16 +15,12 @@ from hermes_state.search.candidates import ScanDeadline
 from hermes_state.search.repository import SearchOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from hermes_dashboard.context import DashboardContext
     from hermes_state.search.groups import ConversationHits, GroupedHits
     from hermes_state.search.hits import FoundMessage, SearchAnswer
     from hermes_state.store import SessionDB
 
 UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
-FILL_SECONDS: Final = 0.1
-PAUSE_SECONDS: Final = 0.3  # between steps, so that other writers get the lock
 
 SearchText = Annotated[str, Query(max_length=500)]
 Names = Annotated[list[str], Query(max_length=50)]
@@ -95,58 +88,10 @@ class GroupedHitsView(BaseModel):
     progress: ProgressView | None
 
 
-class SearchIndexUpdater:
-    """Updates the search index in the background, in small steps."""
-
-    def __init__(self, db: SessionDB) -> None:
-        self._db = db
-        self._is_closed = threading.Event()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._with_tools = False  # whether tool text was searched
-
-    def start(self, *, with_tools: bool) -> None:
-        """Start the update unless it is running."""
-        with self._lock:
-            self._with_tools = self._with_tools or with_tools
-            if self._is_closed.is_set() or (self._thread is not None and self._thread.is_alive()):
-                return
-            self._thread = threading.Thread(
-                target=lambda: attempt("fill the search index", self._update),
-                name="hermes-search-filling",
-                daemon=True,
-            )
-            self._thread.start()
-
-    def _update(self) -> None:
-        search = self._db.search
-        before = None
-        while not self._is_closed.wait(PAUSE_SECONDS):
-            if search.fill(FILL_SECONDS, with_tools=self._with_tools):
-                return
-            done = search.progress(with_tools=self._with_tools)
-            if done == before:
-                return  # no progress: the file is unusable at the moment
-            before = done
-
-    def close(self) -> None:
-        """Stop the update."""
-        self._is_closed.set()
-        if self._thread is not None:
-            self._thread.join()
-
-
 def router(context: DashboardContext) -> ResourceRouter:
     """The route of the search."""
     db = context.db
-    updater = SearchIndexUpdater(db)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_app: object) -> AsyncIterator[None]:
-        yield
-        updater.close()
-
-    routes = ResourceRouter("/api/search", tag="sessions", lifespan=lifespan)
+    routes = ResourceRouter("/api/search", tag="sessions")
 
     @routes.get("", responses=problems(400, 503))
     def search(
@@ -236,7 +181,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         progress = db.search.progress(with_tools=with_tools)
         if progress is None:
             return None
-        updater.start(with_tools=with_tools)
+        db.search.updater.start(with_tools=with_tools)
         return ProgressView(done=progress[0], total=progress[1])
 
     return routes

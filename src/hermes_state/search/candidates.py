@@ -159,6 +159,11 @@ class SearchFilter(NamedTuple):
         names = self.sources, self.exclude_sources, self.session_ids
         return any(names) or self.allowed_ids is not None
 
+    @property
+    def has_patience(self) -> bool:
+        """Whether more messages that are not indexed may be read."""
+        return self.patience is None or self.patience.is_left()
+
     def allows_session(self, session_id: str, source: str) -> bool:
         """Whether messages of a session may pass."""
         return (
@@ -269,6 +274,8 @@ def _candidates(
 
 def by_ids(reader: Reader, ids: list[int]) -> list[Candidate]:
     """Messages by ID, in this order; deleted messages are omitted."""
+    if not ids:
+        return []
     placeholders = ", ".join("?" * len(ids))
     rows = candidates(reader, f"m.id IN ({placeholders})", ids)
     by_id = {candidate.row.id: candidate for candidate in rows}
@@ -298,9 +305,7 @@ def scan(
                 search_filter.query, with_tools=search_filter.with_tools
             ):
                 yield candidate
-        if len(chunk) < CHUNK_ROWS or (
-            search_filter.patience and not search_filter.patience.is_left()
-        ):
+        if len(chunk) < CHUNK_ROWS or not search_filter.has_patience:
             return
         position = chunk[-1].row.id
 

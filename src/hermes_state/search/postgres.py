@@ -90,9 +90,7 @@ TOTALS: Final = """
     SELECT coalesce(sum(messages), 0), coalesce(sum(tokens), 0), count(*)
     FROM hermes_search_session WHERE messages > 0
 """
-SESSION_ENDS: Final = """
-    SELECT session_id, last_id FROM hermes_search_session WHERE session_id = ANY(?)
-"""
+SESSION_ENDS: Final = "SELECT session_id, last_id FROM hermes_search_session"
 SESSION_TOKENS: Final = """
     SELECT session_id, tokens FROM hermes_search_session WHERE session_id = ANY(?)
 """
@@ -178,12 +176,8 @@ class DatabaseSearcher:
 
         def run(reader: Reader) -> T:
             ids = [row[0] for row in reader.rows(PENDING_IDS)]
-            rows = (IndexedRow(*row) for row in reader.rows(SELECT_ROWS, (ids,)))
-            pending = [row for row in rows if row.role in MESSAGE_ROLES]
-            ends = {
-                name: (name, last)
-                for name, last in reader.rows(SESSION_ENDS, ([row.session_id for row in pending],))
-            }
+            ends = {name: (name, last) for name, last in reader.rows(SESSION_ENDS)} if ids else {}
+            pending = _pending_rows(reader, search_filter, ids)
             unindexed = read_unindexed(pending, words, ends)
             return work(DatabaseWords(reader, search_filter, unindexed))
 
@@ -253,7 +247,7 @@ class DatabaseSearcher:
             ids.reverse()
         for start in range(0, len(ids), CHUNK_IDS):
             yield from self._checked(search_filter, ids[start : start + CHUNK_IDS])
-            if search_filter.patience and not search_filter.patience.is_left():
+            if not search_filter.has_patience:
                 return
 
     def _indexed(
@@ -280,6 +274,21 @@ class DatabaseSearcher:
                 search_filter.query, with_tools=search_filter.with_tools
             ):
                 yield candidate
+
+
+def _pending_rows(
+    reader: Reader, search_filter: SearchFilter, ids: list[int]
+) -> Iterator[IndexedRow]:
+    """Messages that are not indexed, without those of excluded sessions."""
+    for start in range(0, len(ids), CHUNK_IDS):
+        for row in itertools.starmap(
+            IndexedRow, reader.rows(SELECT_ROWS, (ids[start : start + CHUNK_IDS],))
+        ):
+            is_message = row.role in MESSAGE_ROLES
+            if is_message and search_filter.allows_session(row.session_id, row.source):
+                yield row
+        if not search_filter.has_patience:
+            return
 
 
 def _in_order(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
     from hermes_state.search.titles import TitleList
+    from hermes_state.search.updater import IndexUpdater
 
 
 class SearchOptions(NamedTuple):
@@ -191,6 +192,13 @@ class SearchRepository(Repository):
         The index of tool text is filled only if *with_tools*.
         """
         return self._searcher().fill(seconds, with_tools=with_tools)
+
+    @functools.cached_property
+    def updater(self) -> IndexUpdater:
+        """Fills the index in the background, once it is started."""
+        from hermes_state.search.updater import IndexUpdater  # noqa: PLC0415 - see above
+
+        return IndexUpdater(self.fill, self.progress)
 
     def progress(self, *, with_tools: bool = False) -> tuple[int, int] | None:
         """Progress of the search index: indexed message IDs and total; None when complete."""

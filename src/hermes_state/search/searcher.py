@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import json
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -12,6 +13,7 @@ from hermes_state.messages.rows import HOOK_ROLE, decode_content
 from hermes_state.search import index_builder, tool_index
 from hermes_state.search.candidates import (
     CHUNK_IDS,
+    CHUNK_ROWS,
     MAX_ROW_ID,
     by_ids,
     id_range,
@@ -50,7 +52,7 @@ MIN_CHUNK_IDS: Final = 10
 
 UNINDEXED: Final = f"""
     SELECT {INDEXED_COLUMNS} FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE m.id >= ? AND m.id <= ? AND {IS_MESSAGE} ORDER BY m.id
+    WHERE m.id > ? AND m.id <= ? AND {IS_MESSAGE} ORDER BY m.id LIMIT ?
 """  # noqa: S608 - own names
 ID_RANGE: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
@@ -128,19 +130,31 @@ class Searcher:
         search_filter = self._in_range(search_filter)
         self.fill(CATCH_UP_SECONDS, with_tools=False)
         through = self._watermark(MESSAGES) or 0
-        rows = self._engine.read(lambda reader: list(_unindexed(reader, search_filter, through)))
 
         def run(connection: sqlite3.Connection) -> T:
-            ends = session_ends(connection, (row.session_id for row in rows))
-            unindexed = read_unindexed(rows, words, ends)
+            unindexed = read_unindexed(
+                self._unindexed(search_filter, through), words, session_ends(connection)
+            )
             ids = id_range(connection, search_filter)
             return work(FileWords(connection, search_filter, ids, unindexed))
 
         done = self._file.use(lambda connection: [run(connection)]) if through else None
         if done:
             return done[0]
-        every = self._engine.read(lambda reader: list(_unindexed(reader, search_filter, 0)))
-        return work(read_unindexed(every, words, {}))
+        return work(read_unindexed(self._unindexed(search_filter, 0), words, {}))
+
+    def _unindexed(self, search_filter: SearchFilter, through: int) -> Iterator[IndexedRow]:
+        """The messages after the last indexed one, without those of excluded sessions."""
+        after = max(through, search_filter.first_id - 1)
+        while True:
+            values = (after, search_filter.last_id, CHUNK_ROWS)
+            rows = self._engine.read(lambda reader, v=values: reader.rows(UNINDEXED, v))  # type: ignore[misc]
+            for row in itertools.starmap(IndexedRow, rows):
+                if search_filter.allows_session(row.session_id, row.source):
+                    yield row
+            if len(rows) < CHUNK_ROWS or not search_filter.has_patience:
+                return
+            after = rows[-1][0]
 
     def _in_range(self, search_filter: SearchFilter) -> SearchFilter:
         if not search_filter.session_ids:
@@ -248,15 +262,6 @@ class Searcher:
                 return
             count += len(ids)
             result = self._query(query, search_filter, ids[-1], min(count, CHUNK_IDS))
-
-
-def _unindexed(reader: Reader, search_filter: SearchFilter, through: int) -> Iterator[IndexedRow]:
-    """The messages after the last indexed one that pass the filters of sessions."""
-    low, high = max(through + 1, search_filter.first_id), search_filter.last_id
-    for values in reader.rows(UNINDEXED, (low, high)):
-        row = IndexedRow(*values)
-        if search_filter.allows_session(row.session_id, row.source):
-            yield row
 
 
 def _combined(

@@ -46,9 +46,6 @@ SESSIONS: Final = "SELECT number, id, source FROM session"
 SESSION_TOKENS: Final = """
     SELECT number, tokens FROM session WHERE number IN (SELECT value FROM json_each(?))
 """
-SESSION_ENDS: Final = """
-    SELECT id, number, last FROM session WHERE id IN (SELECT value FROM json_each(?))
-"""
 PREFIXED: Final = "SELECT text FROM term WHERE text >= ? AND text < ? LIMIT ?"
 NEAR: Final = """
     SELECT text FROM term WHERE id IN
@@ -121,11 +118,9 @@ def read_unindexed(
     return UnindexedMessages(postings, sizes, IndexTotals(count, tokens, added))
 
 
-def session_ends(
-    connection: sqlite3.Connection, ids: Iterable[str]
-) -> dict[str, tuple[int | str, int]]:
+def session_ends(connection: sqlite3.Connection) -> dict[str, tuple[int | str, int]]:
     """The numbers of indexed sessions, and their last indexed messages."""
-    rows = connection.execute(SESSION_ENDS, (json.dumps(sorted(set(ids))),))
+    rows = connection.execute("SELECT id, number, last FROM session")
     return {name: (number, last) for name, number, last in rows}
 
 

@@ -76,6 +76,7 @@ def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
             out.flush()
             page.ensure_built()  # if the build fails, the server serves an error page
             with SessionDB(purge_hook=keep_facts) as db:
+                db.search.updater.start()
                 port = listening.getsockname()[1]
                 access = _access(plan, port, home)
                 server = serving.create_server(_app(db, access, home), plan.certificate)
