@@ -122,6 +122,26 @@ def deliver_events(db: SessionDB) -> None:
         boundary_delivery.deliver_due(db)
 
 
+def compute_vectors(db: SessionDB, out: CommandOutput, *, seconds: float | None = None) -> None:
+    """Compute the vectors for search by meaning, with progress; Ctrl+C is safe."""
+    meaning = db.search.meaning
+    deadline = None if seconds is None else time.monotonic() + seconds
+    report = out.progress if out.is_watched else out.note
+    db.search.fill()
+    while (progress := meaning.progress()) is not None:
+        report(f"Vectors: {progress[0]:,} of {progress[1]:,} messages")
+        if deadline is not None and time.monotonic() >= deadline:
+            out.progress("")
+            out.note(
+                "The rest is computed in the background while the daemon, the gateway or the "
+                "dashboard runs, or at once by `hermes sessions optimize`."
+            )
+            break
+        if meaning.fill(5.0) and meaning.progress() == progress:
+            break  # what is left is in the trash
+    out.progress("")
+
+
 def finish_indexing(db: SessionDB, out: CommandOutput, *, is_required: bool = False) -> None:
     """Finish the index of an older history, with progress; Ctrl+C is safe.
 

@@ -92,7 +92,8 @@ LEFT_OUT: Final = frozenset(
         "schema_version", "hermes_layout", "hermes_migration", "hermes_process", "hermes_owner",
         "hermes_participant", "hermes_draft", "hermes_change", "compression_locks",
         "session_turn_leases", "hermes_commit", "hermes_search_pending",
-        "hermes_search_words", "hermes_search_term", "hermes_search_session", "hermes_bound_place",
+        "hermes_search_words", "hermes_search_term", "hermes_search_session",
+        "hermes_search_vector", "hermes_bound_place",
         "hermes_ledger_note", "hermes_open_question", "hermes_ledger_session",
         "hermes_session_sort",
     }

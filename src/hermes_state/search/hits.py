@@ -79,6 +79,7 @@ WITHOUT_FUNCTION_WORDS: Final = "all content words"
 AS_PREFIX: Final = "the last word as a prefix"
 ANY_FORM: Final = "all content words in any form"
 ANY_WORD: Final = "any word"
+BY_MEANING: Final = "similar in meaning"
 
 
 class Correction(NamedTuple):

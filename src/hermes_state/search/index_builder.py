@@ -261,6 +261,7 @@ def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
         ).fetchone()
         if found is None:
             continue
+        connection.execute("DELETE FROM vector WHERE id = ?", (row.id,))
         words = index_words(indexed_text(row, with_tools=False))
         connection.execute(DELETE_WORDS, (row.id, words.text, facet_token(row.source)))
         connection.execute(SHRINK_SESSION, (found[1], found[0]))

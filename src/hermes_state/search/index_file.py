@@ -34,6 +34,8 @@ SEARCH_TABLES: Final = (
     # Occurrences of a term, and the number of messages with it.
     "CREATE VIRTUAL TABLE occurrence USING fts5vocab(body, instance)",
     "CREATE VIRTUAL TABLE frequency USING fts5vocab(body, col)",
+    # Vectors of messages, if there is a model for them (meaning.py).
+    "CREATE TABLE vector (id INTEGER PRIMARY KEY, model TEXT NOT NULL, data BLOB NOT NULL)",
     # Every term and its trigrams, for substring search.
     "CREATE TABLE term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
     "CREATE VIRTUAL TABLE gram USING fts5(text, content='', detail=none,"

@@ -17,6 +17,7 @@ from hermes_state.search.hits import (
     ANY_WORD,
     AS_PREFIX,
     AS_WRITTEN,
+    BY_MEANING,
     WITHOUT_FUNCTION_WORDS,
     Correction,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 MIN_RANKED_WORDS: Final = 3  # content words of a query that is answered by rank
 MIN_SENTENCE_WORDS: Final = 4  # words of one that is a sentence, such as "what is it about"
+MIN_COVERAGE: Final = 0.5  # of the words by the best message; below, meaning is searched, too
 MIN_CORRECTED_CHARACTERS: Final = 4
 MAX_RANKED_MATCHES: Final = 2_000  # newest messages that match a query with operators
 READ_MESSAGES: Final = 300  # best messages whose text is read for the final order
@@ -53,6 +55,7 @@ class Asked(NamedTuple):
     period: Period | None = None
     is_typing: bool = False
     is_exact: bool = False  # only what matches as it is written
+    by_meaning: bool = False  # also if the words are found
 
 
 class Found(NamedTuple):
@@ -93,6 +96,9 @@ class Search(Protocol):
     def by_ids(self, ids: list[int]) -> list[Candidate]:
         """Messages in the order of their IDs in the list."""
 
+    def nearest(self, text: str) -> list[int]:
+        """Messages whose meaning is nearest to a text, best first; none without a model."""
+
 
 class PlainQuery(NamedTuple):
     """A query without operators."""
@@ -131,11 +137,37 @@ def find(search: Search, asked: Asked, search_filter: SearchFilter, count: int) 
     order = asked.sort or ("rank" if is_question else "newest")
     phrases = parse(" ".join(_PHRASE.findall(asked.text))).required
     plain = PlainQuery(words, content, order, asked.period, asked.is_typing, phrases)
+    if asked.by_meaning:
+        ranked = _in_any_form(search, search_filter, plain._replace(sort="rank"), count)
+        return _with_meaning(search, asked.text, search_filter, ranked)
     if order != "rank":
         for step, tried in _steps(asked.text, plain):
             if found := _by_time(search, search_filter._replace(query=tried), count, order, step):
                 return found
-    return _in_any_form(search, search_filter, plain, count)
+    answer = _in_any_form(search, search_filter, plain, count)
+    if answer.step == ANY_FORM:
+        return answer
+    return _unless_covered(search, asked.text, search_filter, answer)
+
+
+def _unless_covered(search: Search, text: str, search_filter: SearchFilter, found: Found) -> Found:
+    """The result, preceded by the nearest in meaning if its best message has few of the words."""
+    first = next(found.candidates, None)
+    rest = itertools.chain([] if first is None else [first], found.candidates)
+    found = found._replace(candidates=rest)
+    if first is not None and first.words_found >= MIN_COVERAGE * len(found.words):
+        return found
+    return _with_meaning(search, text, search_filter, found)
+
+
+def _with_meaning(search: Search, text: str, search_filter: SearchFilter, found: Found) -> Found:
+    ids = search.nearest(text)
+    if not ids:
+        return found
+    nearest = [each for each in search.by_ids(ids) if search_filter.allows(each)]
+    seen = {each.row.id for each in nearest}
+    rest = (each for each in found.candidates if each.row.id not in seen)
+    return found._replace(candidates=itertools.chain(nearest, rest), sort="rank", step=BY_MEANING)
 
 
 def _all_languages(words: Sequence[str]) -> tuple[str, ...]:

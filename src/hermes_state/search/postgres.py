@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hermes_state.search.candidates import SearchFilter
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.ladder import Vocabulary
+    from hermes_state.search.meaning import MeaningIndex
     from hermes_state.search.query import Term
     from hermes_state.search.word_index import UnindexedMessages
 
@@ -157,8 +158,9 @@ FALSE_CONDITION: Final = Condition("FALSE", ())
 class DatabaseSearcher:
     """Searches the history of a database."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, meaning: Callable[[], MeaningIndex]) -> None:
         self._engine = engine
+        self._meaning = meaning
 
     def hits(self, search_filter: SearchFilter, found: list[Candidate]) -> list[FoundMessage]:
         """Search results, each with the messages before and after it."""
@@ -167,6 +169,10 @@ class DatabaseSearcher:
     def by_ids(self, ids: list[int]) -> list[Candidate]:
         """Messages by ID, in this order; deleted messages are omitted."""
         return self._engine.read(lambda reader: by_ids(reader, ids))
+
+    def nearest(self, text: str) -> list[int]:
+        """Messages whose meaning is nearest to a text, best first; none without a model."""
+        return self._meaning().nearest(text)
 
     def with_words(
         self, search_filter: SearchFilter, words: Sequence[str], work: Callable[[Vocabulary], T]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_state.search.groups import GroupedHits
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.ladder import Found
+    from hermes_state.search.meaning import MeaningIndex
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
     from hermes_state.search.titles import TitleList
@@ -37,6 +38,7 @@ class SearchOptions(NamedTuple):
     include_inactive: bool = False
     inside_words: bool = False
     is_exact: bool = False  # only messages that match the query as it is written
+    by_meaning: bool = False  # also if the words are found
     sort: str | None = None  # newest, oldest or rank; None stands for what suits the query
     is_typing: bool = False  # the last word may be incomplete
     patience: ScanDeadline | None = None
@@ -118,6 +120,7 @@ class SearchRepository(Repository):
             time_words.period_of(query, self.clock.now()),
             is_typing=options.is_typing,
             is_exact=options.is_exact or options.inside_words,
+            by_meaning=options.by_meaning,
         )
         return ladder.find(self._searcher(), asked, search_filter, count)
 
@@ -198,7 +201,7 @@ class SearchRepository(Repository):
         """Fills the index in the background, once it is started."""
         from hermes_state.search.updater import IndexUpdater  # noqa: PLC0415 - see above
 
-        return IndexUpdater(self.fill, self.progress)
+        return IndexUpdater(self)
 
     def progress(self, *, with_tools: bool = False) -> tuple[int, int] | None:
         """Progress of the search index: indexed message IDs and total; None when complete."""
@@ -215,7 +218,14 @@ class SearchRepository(Repository):
         if not self.engine.database.is_file:
             from hermes_state.search.postgres import DatabaseSearcher  # noqa: PLC0415 - see above
 
-            return DatabaseSearcher(self.engine)
+            return DatabaseSearcher(self.engine, lambda: self.meaning)
         from hermes_state.search.searcher import Searcher  # noqa: PLC0415 - see above
 
-        return Searcher(self.engine)
+        return Searcher(self.engine, lambda: self.meaning)
+
+    @functools.cached_property
+    def meaning(self) -> MeaningIndex:
+        """Vectors of messages, for a model that is installed or an endpoint that is named."""
+        from hermes_state.search.meaning import MeaningIndex  # noqa: PLC0415 - see above
+
+        return MeaningIndex(self.engine, self._searcher())

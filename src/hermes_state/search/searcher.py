@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hermes_state.search.index_builder import IndexSlice, WatermarkKeys
     from hermes_state.search.index_file import KnownTerms
     from hermes_state.search.ladder import Vocabulary
+    from hermes_state.search.meaning import MeaningIndex
 
 T = TypeVar("T")
 
@@ -106,8 +107,9 @@ TOOLS: Final = IndexPart(TOOL_KEYS, tool_index.read_slice, tool_index.index_slic
 class Searcher:
     """Searches one history."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, meaning: Callable[[], MeaningIndex]) -> None:
         self._engine = engine
+        self._meaning = meaning
         self._file = engine.search
         self._covers_tools = engine.settings.search_tools
 
@@ -122,6 +124,10 @@ class Searcher:
     def by_ids(self, ids: list[int]) -> list[Candidate]:
         """Messages by ID, in this order; deleted messages are omitted."""
         return self._engine.read(lambda reader: by_ids(reader, ids))
+
+    def nearest(self, text: str) -> list[int]:
+        """Messages whose meaning is nearest to a text, best first; none without a model."""
+        return self._meaning().nearest(text)
 
     def with_words(
         self, search_filter: SearchFilter, words: Sequence[str], work: Callable[[Vocabulary], T]

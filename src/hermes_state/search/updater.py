@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from hermes_state.search.repository import SearchRepository
 
 FILL_SECONDS: Final = 0.1
 PAUSE_SECONDS: Final = 0.3  # between steps, so that other writers get the lock
+VECTOR_PAUSES: Final = 4  # times the time that vectors took: a fifth of one core
 IDLE_SECONDS: Final = 60.0  # while the index is complete, or cannot be written
 
 
 class IndexUpdater:
     """One thread that keeps an index complete until it is stopped."""
 
-    def __init__(self, fill: Callable[..., bool], progress: Callable[..., object]) -> None:
-        self._fill, self._progress = fill, progress
+    def __init__(self, search: SearchRepository) -> None:
+        self._search = search
         self._is_stopped = threading.Event()
         self._has_work = threading.Event()
         self._lock = threading.Lock()
@@ -53,8 +55,13 @@ class IndexUpdater:
 
     def _update(self) -> None:
         before = None
-        while not self._fill(FILL_SECONDS, with_tools=self._with_tools):
-            done = self._progress(with_tools=self._with_tools)
+        while not self._search.fill(FILL_SECONDS, with_tools=self._with_tools):
+            done = self._search.progress(with_tools=self._with_tools)
             if done == before or self._is_stopped.wait(PAUSE_SECONDS):
                 return  # no progress: the file is unusable at the moment
             before = done
+        while not self._is_stopped.is_set():
+            began = time.monotonic()
+            if self._search.meaning.fill(FILL_SECONDS):
+                return
+            self._is_stopped.wait(VECTOR_PAUSES * (time.monotonic() - began))

@@ -29,6 +29,7 @@ examples:
   hermes models                            choose the default model from all providers
   hermes models list --search sonnet       list models with context window and price
   hermes models get smollm2                download the small built-in model
+  hermes models get minilm                 download the model for search by meaning
   hermes models use anthropic:NAME         set the default model
   hermes models test                       send one short question to it
 
@@ -44,6 +45,8 @@ COLUMNS = (
     TableColumn("state", style="dim", flexible=True),
 )
 SELECTED = "selected"
+MINILM = "minilm"
+FIRST_VECTORS_SECONDS = 60.0
 CANCELLED_EXIT_CODE = 130
 NO_PROVIDER = "No provider is configured. Run `hermes setup`, or set e.g. ANTHROPIC_API_KEY."
 NO_MODEL_SELECTED = "No model selected. Run `hermes setup`."
@@ -61,7 +64,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "list --search gpt --json",
             print_list,
         ),
-        ("get", "download the small built-in model", "get smollm2", download),
+        (
+            "get",
+            "download a small model, for chat or for search",
+            "get smollm2",
+            download,
+        ),
         ("use", "set the default model", "use openrouter:NAME", use),
         ("test", "send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
     )
@@ -77,7 +85,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--refresh", action="store_true", help="fetch the lists of the providers again"
     )
     get_parser.add_argument(
-        "name", metavar="NAME", choices=[built_in.MODEL_NAME], help=built_in.MODEL_NAME
+        "name",
+        metavar="NAME",
+        choices=[built_in.MODEL_NAME, MINILM],
+        help=f"{built_in.MODEL_NAME} (chat) or {MINILM} (search by meaning)",
     )
     get_parser.add_argument(
         "--again", action="store_true", help="download even if it is already installed"
@@ -245,13 +256,31 @@ def _state_text(choice: ModelChoice) -> str:
 
 
 def download(arguments: argparse.Namespace, out: CommandOutput) -> int:
-    """Download the built-in model."""
+    """Download the built-in model, or the one for search by meaning."""
+    if arguments.name == MINILM:
+        return _install_minilm(out)
     install_built_in(out, is_forced=arguments.again)
     choice = selection.configured_model(ConfigFile.of_home().settings())
     if choice is not None and not choice.is_built_in:
         out.hint(f"{choice.model} stays selected. Run `hermes models use smollm2` to change that.")
     else:
         out.hint('Try it with `hermes chat -q "hello"`.')
+    return 0
+
+
+def _install_minilm(out: CommandOutput) -> int:
+    """Install the model for search by meaning, and compute the first vectors."""
+    from hermes_cli import history  # noqa: PLC0415 - for this model only
+    from hermes_state.search.embedders import LIBRARY  # noqa: PLC0415 - as above
+
+    if not out.is_watched and not LIBRARY.is_fetched:
+        out.note(f"Downloading all-MiniLM-L6-v2 ({LIBRARY.download_mb} MB)…")
+    LIBRARY.fetch(out.progress)
+    out.text(f"all-MiniLM-L6-v2 installed: {LIBRARY.folder}")
+    if history.exists():
+        with history.open_for_writing() as db:
+            history.compute_vectors(db, out, seconds=FIRST_VECTORS_SECONDS)
+    out.hint("Search by meaning: hermes search --meaning WORDS. Nothing leaves this machine.")
     return 0
 
 

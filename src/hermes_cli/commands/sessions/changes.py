@@ -325,6 +325,7 @@ def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
         before = db.statistics.stats().database_bytes
         history.finish_indexing(db, out, is_required=True)
         finish_indexing(db, out, is_required=True)
+        history.compute_vectors(db, out)
         out.progress("Removing leftovers…")
         db.statistics.optimize_fts()
         forgotten = db.statistics.clean_up()

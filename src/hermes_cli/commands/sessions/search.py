@@ -9,8 +9,8 @@ from hermes_cli import history, output_settings
 from hermes_cli.filters import TIME_FORMATS, add_filters, parse_positive, parse_time, session_filter
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
-from hermes_core.errors import StoreUnavailableError
-from hermes_state.search.hits import ANY_WORD, AS_WRITTEN
+from hermes_core.errors import StoreUnavailableError, UsageError
+from hermes_state.search.hits import ANY_WORD, AS_WRITTEN, BY_MEANING
 from hermes_state.search.repository import SearchOptions
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ words are listed by time; they must occur unless nothing contains them. "A phras
 `one OR two` and -word mean exactly that (quote the query then). Exit code 1: nothing was found.
 """
 NOTHING_FOUND = 1
+NO_MODEL = (
+    "No model for search by meaning. Run `hermes models get minilm` (105 MB), or name an endpoint "
+    "with `hermes config set search.embeddings URL#MODEL`."
+)
 SHOWN_HITS = 3  # of a conversation, if they are ranked
 
 
@@ -49,6 +53,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--exact", action="store_true",
                         help="only messages that contain all words as written")  # fmt: skip
+    parser.add_argument(
+        "--meaning", action="store_true",
+        help="messages with a similar meaning first (`hermes models get minilm`)",
+    )  # fmt: skip
     parser.add_argument("--role", choices=("user", "assistant", "tool", "system", "hook"),
                         help="filter by role")  # fmt: skip
     parser.add_argument("--source", help="filter by source: cli, telegram, …")
@@ -75,6 +83,8 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
         return NOTHING_FOUND
     query = " ".join(arguments.query)
     with history.open_for_reading() as db:
+        if arguments.meaning and not db.search.meaning.name:
+            raise UsageError(NO_MODEL)
         options = SearchOptions(
             sources=(arguments.source,) if arguments.source else (),
             roles=(arguments.role,) if arguments.role else (),
@@ -85,6 +95,7 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
             include_inactive=arguments.undone,
             inside_words=arguments.inside,
             is_exact=arguments.exact,
+            by_meaning=arguments.meaning,
             sort=arguments.sort,
             limit=arguments.limit,
         )
@@ -145,6 +156,8 @@ def step_text(answer: SearchAnswer) -> str:
     words = ", ".join(answer.words)
     if answer.step == ANY_WORD:
         return f"Best matches first, for any of: {words} (--sort newest for the latest first)"
+    if answer.step == BY_MEANING:
+        return "Messages with a similar meaning first"
     return "" if answer.step == AS_WRITTEN else f"No exact match; found by {answer.step}."
 
 

@@ -97,6 +97,24 @@ STORAGE_SETTINGS: Final = (
         "Index tool calls and their results when they are searched; if false, every such search "
         "reads them all.",
     ),
+    Setting(
+        "search.embeddings",
+        "str",
+        "auto",
+        "Search by meaning: auto (MiniLM if `hermes models get minilm` has installed it), off, "
+        "minilm, or an OpenAI-compatible endpoint as URL#MODEL, which then gets the text of all "
+        "messages.",
+        only_by_hand=True,
+    ),
+    Setting(
+        "search.embeddings_key",
+        "str",
+        "",
+        "API key of the endpoint of search.embeddings.",
+        secret=True,
+        secret_variable="HERMES_EMBEDDINGS_KEY",  # noqa: S106 - a name
+        only_by_hand=True,
+    ),
     Setting("sessions.auto_prune", "bool", False, "Move old sessions to the trash automatically."),
     Setting(
         "sessions.retention_days",

@@ -65,6 +65,13 @@ SEARCH_TABLES: Final = (
         tokens BIGINT NOT NULL
     )
     """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_search_vector (
+        id BIGINT PRIMARY KEY REFERENCES messages(id) ON DELETE CASCADE,
+        model TEXT COLLATE "C" NOT NULL,
+        data BYTEA NOT NULL
+    )
+    """,
     # Each search reads the list of entries that are not sorted in yet, so it is kept short.
     "CREATE INDEX IF NOT EXISTS hermes_search_words_gin ON hermes_search_words USING gin (words)"
     " WITH (gin_pending_list_limit = 256)",
