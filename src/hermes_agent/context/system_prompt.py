@@ -72,6 +72,11 @@ class Situation(NamedTuple):
         return f"{self.now:%A, %d %B %Y, %H:%M} ({shown})"
 
     @property
+    def day(self) -> str:
+        """The date and the offset of the time zone."""
+        return f"{self.now:%Y-%m-%d %z}"
+
+    @property
     def place(self) -> str:
         """The working folder and its git branch."""
         return f"{self.folder} (git branch {self.branch})" if self.branch else str(self.folder)
@@ -92,7 +97,7 @@ class Situation(NamedTuple):
         """What is compared with a later situation."""
         return {
             "at": self.now.timestamp(),
-            "day": f"{self.now:%Y-%m-%d %z}",
+            "day": self.day,
             "place": self.place,
             "mode": self.mode,
             "model": self.model,
@@ -106,21 +111,19 @@ class Situation(NamedTuple):
 
         Without facts, of a conversation of an older release, *prompt* is what it knows.
         """
-        facts, lines = self.facts(), []
+        lines = []
         is_old = abs(self.now.timestamp() - _told_at(told)) >= MAX_AGE_SECONDS
-        if is_old or told.get("day") != facts["day"]:
+        if is_old or told.get("day") != self.day:
             lines.append(f"Time: {self.time}")
         for name, label, text in (
             ("place", "Working folder", self.place),
             ("mode", "Mode", self.mode),
             ("model", "Model", self.model),
         ):
-            if told.get(name) != facts[name]:
+            if told.get(name) != text:
                 lines.append(f"{label}: {text}")
-        known = told.get("instructions")
-        if known is None and self.instructions in prompt:
-            known = facts["instructions"]
-        if known != facts["instructions"]:
+        known, digest = told.get("instructions"), _digest(self.instructions)
+        if known != digest and not (known is None and self.instructions in prompt):
             lines.append(_instructions_line(self.instructions))
         for name, entries, label in (
             ("memory", self.memory, "Your memory"),
