@@ -197,6 +197,7 @@ def test_what_was_undone_is_told_again(chat: Chat) -> None:
     chat.ask("one")
     chat.clock.advance(DAY)
     told = chat.ask("two")
+    assert "Time: " in told
     chat.run(Conversation.undo)
     assert chat.ask("two") == told
 
