@@ -14,6 +14,7 @@ from hypothesis import settings
 
 import hermes_plugin_host
 from hermes_agent.providers.apis import PRESETS
+from hermes_compat.plugins.choice import choose_interface
 from hermes_state.engine.sqlite import driver
 from support import cpu_seconds, selection, signals
 from support.command_line import Hermes, run_hermes
@@ -81,6 +82,7 @@ def engine_of_history(
 def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A private HERMES_HOME and HOME, and no leftovers of the caller's surroundings."""
     hermes_plugin_host.active.cache_clear()  # the plugins of the home before
+    choose_interface()
     home = tmp_path / "hermes-home"
     home.mkdir(mode=0o700)
     user = tmp_path / "user"

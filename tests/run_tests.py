@@ -12,8 +12,7 @@ with little free memory, they run on disk as `python -m pytest` does. Tests of f
 disks limit or inject what they need, on either.
 
 Orphans of tests become children of this process (Linux) and are killed at the end, also after
-Ctrl+C. A few failed tests are run once more, one after the other: a run of thousands on a shared
-machine must not be lost because of one. Those that pass then are listed; they have a defect.
+Ctrl+C.
 
 A quick run writes the CPU seconds of each test to a file, and lists those above the limit that
 are not smoke tests; `--check-cost` repeats these alone and fails if one is still above it. The
@@ -24,7 +23,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import re
 import resource
@@ -44,9 +42,6 @@ if TYPE_CHECKING:
 
 MIN_AVAILABLE_GIB: Final = 6
 MAX_SIZE_GIB: Final = 4
-MAX_REPEATED_TESTS: Final = 5
-FAILED_TESTS_EXIT_CODE: Final = 1
-FAILED_TESTS: Final = Path(".pytest_cache/v/cache/lastfailed")
 IMPORT_SECONDS: Final = 1.0  # what a test that runs alone is the first to import
 QUICK_COST: Final = Path(".pytest_cache/cpu-seconds-quick.txt")
 QUICK: Final = ("--part", "quick")
@@ -71,7 +66,6 @@ def main(options: Sequence[str]) -> int:
         QUICK_COST.parent.mkdir(exist_ok=True)
         QUICK_COST.unlink(missing_ok=True)
         os.environ[VARIABLE] = str(QUICK_COST)
-    FAILED_TESTS.unlink(missing_ok=True)
     start = time.monotonic()
     code = run(options)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -81,29 +75,7 @@ def main(options: Sequence[str]) -> int:
     os.environ.pop(VARIABLE, None)
     if is_quick and code == 0:
         report_costly()
-    return repeat_failed(code)
-
-
-def repeat_failed(code: int) -> int:
-    """Repeat a few failed tests alone, and name those that pass then; the exit code."""
-    failed = failed_tests()
-    if code != FAILED_TESTS_EXIT_CODE or not 0 < len(failed) <= MAX_REPEATED_TESTS:
-        return code
-    print_message(f"Repeating {len(failed)} failed tests alone")
-    code = run(["-q", "-n", "0", *failed])
-    still_failed = failed_tests() if code else []
-    for name in failed:
-        if name not in still_failed:
-            print_message(f"UNRELIABLE {name} - failed among other tests, passed alone")
     return code
-
-
-def failed_tests() -> list[str]:
-    """The tests that failed in the last run."""
-    try:
-        return list(json.loads(FAILED_TESTS.read_text("utf-8")))
-    except FileNotFoundError:
-        return []
 
 
 def run(options: Sequence[str]) -> int:

@@ -70,7 +70,7 @@ FAULTS: Final = (
     Fault("hermes_agent/memory/files.py", "    if size > limit and size > used_characters(before):", "    if False:", "agent/tools"),
     Fault("hermes_agent/context/window.py", "            if call_id in open_calls:", "            if call_id not in open_calls:", "agent"),
     Fault("hermes_agent/context/window.py", "    if sum(map(message_tokens, messages)) <= tokens or not messages:", "    if True:", "agent"),
-    Fault("hermes_agent/providers/retry.py", "            if is_streamed:", "            if False:", "agent"),
+    Fault("hermes_agent/providers/retry.py", "                drops_text=has_streamed,", "                drops_text=False,", "agent"),
     Fault("hermes_agent/turn.py", "        if number == self._deps.max_steps:", "        if False:", "agent/test_turn.py"),
     Fault("hermes_agent/tools/files.py", "        if require_regular_file(path, os.fstat(file.fileno())).st_size > MAX_EDIT_BYTES:", "        if False:", "agent/tools"),
     # Core, plugins, dashboard

@@ -9,10 +9,11 @@ import contextlib
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_agent.context.compaction import SummaryInput, compact, is_due
-from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow
+from hermes_agent.context.system_prompt import INTERRUPTED, is_interrupted, last_told, note_of
+from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow, profile_for
 from hermes_agent.conversation_store import ConversationStore, NewPrompt
 from hermes_agent.costs import complete
 from hermes_agent.events import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
     from hermes_agent.context.compaction import CompactionResult
+    from hermes_agent.context.system_prompt import Situation
     from hermes_agent.context.window import AgentProfile
     from hermes_agent.events import Event, Reply, TurnOutcome
     from hermes_agent.messages import Message, ModelRequest
@@ -103,6 +105,27 @@ def _at_deadline(finished: TurnFinished, deadline: TurnDeadline) -> TurnFinished
 CLOSE_SECONDS: Final = 1.0  # how long `close` waits for a cancelled review
 
 
+class _BegunTurn(NamedTuple):
+    """The lease of a turn; its prompt, and the row of one that is stored already."""
+
+    lease: Lease
+    prompt: NewPrompt | None
+    row_id: int | None = None
+    is_new: bool = False  # whether the session is
+
+
+class WritesPrompts(Protocol):
+    """Writes the system prompt, and knows what changes after it was written."""
+
+    def profile(self, window: int, cwd: Path, *, is_new: bool = False) -> AgentProfile:
+        """The prompt and the tools; the stored prompt, unless a new one is asked for."""
+        ...
+
+    def situation(self, window: int, cwd: Path) -> Situation:
+        """What a new prompt would describe."""
+        ...
+
+
 class ContextParts(NamedTuple):
     """The parts of a request."""
 
@@ -129,7 +152,7 @@ class AIAgent:
         announce: HookInvoker = no_plugins,
         plugins: TurnPlugins | None = None,
         guard: Guard = no_guard,
-        build_profile: Callable[[int], AgentProfile] | None = None,
+        prompts: WritesPrompts | None = None,
         review_turns: int = 0,
         limits: TurnLimits = DEFAULT_LIMITS,
         checkpoints: TurnCheckpoints | None = None,
@@ -151,9 +174,9 @@ class AIAgent:
         self._announce = announce
         self._plugins = plugins
         self._guard = guard
-        self._build_profile = (
-            build_profile  # needs the model's window, which is probed as late as possible
-        )
+        self._prompts = prompts
+        self._has_profile = False  # it needs the model's window, which is probed late
+        self._prompt_facts: JsonObject = {}  # that the prompt tells
         self._system: Message = {"role": "system", "content": system_prompt}
         self._notices: tuple[str, ...] = ()
         self._reviews = Reviews(review_turns, self._announce_review)
@@ -205,9 +228,29 @@ class AIAgent:
     def _apply_profile(self) -> None:
         """Choose prompt and tools by the context window, once."""
         window = self._provider.current.resolve_window()
-        if self._build_profile is not None:
-            self._prompt, self._toolbox, self._notices = self._build_profile(window)
-            self._build_profile = None
+        if self._prompts is not None and not self._has_profile:
+            self._has_profile = True
+            profile = self._prompts.profile(window, self.cwd)
+            self._prompt, self._prompt_facts, self._toolbox, self._notices = profile
+
+    def _with_changes(self, prompt: NewPrompt, messages: list[Message]) -> NewPrompt:
+        """A prompt with a note about what has changed since the last one."""
+        if not self.conversation_store.keeps_notes:
+            return prompt
+        lines = [INTERRUPTED] if is_interrupted(messages) else []
+        told = last_told(messages, self._prompt_facts)
+        if self._prompts is not None:
+            situation = self._prompts.situation(self.window, self.cwd)
+            changes = situation.changes(told, self._prompt, profile_for(self.window))
+            lines, told = [*lines, *changes], situation.facts()
+        return prompt._replace(note=note_of(lines, told)) if lines else prompt
+
+    def _renew_prompt(self) -> None:
+        """Write the system prompt again: the provider's cache is lost anyway."""
+        if self._prompts is not None:
+            profile = self._prompts.profile(self.window, self.cwd, is_new=True)
+            self._prompt, self._prompt_facts = profile.prompt, profile.facts
+            self.conversation_store.set_prompt(self._prompt, self._prompt_facts)
 
     # Turns
 
@@ -221,22 +264,14 @@ class AIAgent:
 
         *on_answer* returns a change that is stored in the same transaction as the answer.
         """
-        prompt = NewPrompt(content, identity)
-        return self._run_turn(
-            lambda turn, is_new, row_id: turn.run(prompt, is_first=is_new, row_id=row_id),
-            on_answer,
-            prompt,
-        )
+        return self._run_turn(on_answer, NewPrompt(content, identity))
 
     def resume(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
         """Continue an unfinished turn without a new user message."""
-        return self._run_turn(lambda turn, _is_new, _row_id: turn.resume(), on_answer)
+        return self._run_turn(on_answer)
 
     def _run_turn(
-        self,
-        run: Callable[[Turn, bool, int | None], Iterator[Event]],
-        on_answer: AnswerHook | None,
-        prompt: NewPrompt | None = None,
+        self, on_answer: AnswerHook | None, prompt: NewPrompt | None = None
     ) -> Iterator[Event]:
         if not self._is_turn_expected:
             self._cancel = Cancel()
@@ -244,20 +279,24 @@ class AIAgent:
         self._apply_profile()
         turn_id = self._store.ids.new()
         hooks = self._hooks(turn_id, prompt.identity.sender_id if prompt is not None else "")
-        is_new, lease, row_id = self._begin(hooks, prompt)
+        begun = self._begin(hooks, prompt)
         finished: TurnFinished | None = None
         last_usage = Usage()
         later = self._store.engine.writer().later
         deadline = TurnDeadline(self._limits, self._cancel, later)
         dependencies = self._dependencies(hooks, deadline)._replace(on_answer=on_answer)
-        turn = Turn(turn_id, dependencies, lease)
+        turn = Turn(turn_id, dependencies, begun.lease)
+        if begun.prompt is None:
+            events = turn.resume()
+        else:
+            events = turn.run(begun.prompt, is_first=begun.is_new, row_id=begun.row_id)
         self._is_running = True
         if self._checkpoints is not None:
             self._checkpoints.begin(self._last_prompt)
         try:
             with renewing_lease(later, turn.renew_lease, self._lose_turn), deadline.watching():
                 yield from self._warn()
-                for event in run(turn, is_new, row_id):
+                for event in events:
                     deadline.note(event)
                     if isinstance(event, TurnFinished):
                         finished = _at_deadline(event, deadline)
@@ -284,18 +323,19 @@ class AIAgent:
                 self._reviews.after_turn(turn, self._review_dependencies(hooks))
             yield finished
 
-    def _begin(self, hooks: TurnHooks, prompt: NewPrompt | None) -> tuple[bool, Lease, int | None]:
-        """Acquire the lease; whether the session is new, and the row of a prompt stored with it."""
+    def _begin(self, hooks: TurnHooks, prompt: NewPrompt | None) -> _BegunTurn:
+        """Acquire the lease, and store the prompt with it if the messages before it are kept."""
         store, holder = self.conversation_store, f"{self.platform}, {self.model}"
-        if prompt is not None and self._begun_with == self._prompt:
-            started = store.start_turn(holder, prompt)
+        if prompt is not None and store.kept_messages and self._begun_with == self._prompt:
+            changed = self._with_changes(prompt, store.kept_messages)
+            started = store.start_turn(holder, changed)
             if started is not None:
-                return False, started.lease, started.row_id
-        is_new = store.begin(self._prompt)
+                return _BegunTurn(started.lease, changed, started.row_id)
+        is_new = store.begin(self._prompt, self._prompt_facts)
         self._begun_with = self._prompt
         if is_new:
             hooks.session_started()
-        return is_new, store.acquire_turn(holder), None
+        return _BegunTurn(store.acquire_turn(holder), prompt, is_new=is_new)
 
     def _last_prompt(self) -> tuple[str, int]:
         """The session ID and the row of the last prompt, for the checkpoint of a turn."""
@@ -321,8 +361,13 @@ class AIAgent:
             focus=focus,
             platform=self.platform,
         )
-        given = SummaryInput(self._prompt, self._toolbox.schemas(), focus)
-        return compact(self.conversation_store, self._provider, given, self._cancel)
+        given = SummaryInput(
+            self._prompt, self._toolbox.schemas(), focus, is_requested=trigger == "manual"
+        )
+        result = compact(self.conversation_store, self._provider, given, self._cancel)
+        if not isinstance(result, Failed) and result.summary:
+            self._renew_prompt()
+        return result
 
     def _compact_if_due(self, usage: Usage) -> Iterator[Event]:
         """Compact if the last request came close to the context window."""
@@ -410,11 +455,12 @@ class AIAgent:
             WaitingPrompter(self.prompter, deadline),
             self._guard,
             self.cwd,
-            self._system_message(),
+            self._system_message,
             self._cancel,
             self._steering.pop_all,
             ContextWindow(self._provider, self._compress),
             self.conversation_store.prepared,
+            self._with_changes,
             max_steps=self._max_steps,
         )
 

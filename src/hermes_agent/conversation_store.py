@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_agent.context.window import PreparedMessages, missing_results, repaired
-from hermes_agent.messages import ANONYMOUS, PromptIdentity
+from hermes_agent.messages import ANONYMOUS, UNFINISHED, PromptIdentity
 from hermes_state.messages.rows import as_turn, history_version
 from hermes_state.sessions import usage as token_counts
 from hermes_state.sessions.rows import set_fact
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.messages import Message, ToolCall, Usage
+    from hermes_core.json_values import JsonObject
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.drafts import Draft
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from hermes_state.messages.rows import HistoryVersion
     from hermes_state.store import SessionDB
 
-# Finish reasons of incomplete answers.
-UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
+PROMPT_FACTS: Final = "_prompt_facts"  # in the configuration of a session: what its prompt tells
 
 
 class NewPrompt(NamedTuple):
@@ -30,6 +30,12 @@ class NewPrompt(NamedTuple):
 
     content: Any
     identity: PromptIdentity = ANONYMOUS
+    note: JsonObject | None = None  # to the model, stored beside the text of the user
+
+    def message(self) -> Message:
+        """The prompt as a message of the conversation."""
+        message: Message = {"role": "user", "content": self.content}
+        return message if self.note is None else {**message, "display_metadata": self.note}
 
 
 class StartedTurn(NamedTuple):
@@ -55,20 +61,37 @@ class ConversationStore:
         self._messages: list[Message] | None = None  # kept after a complete turn
         self._version: HistoryVersion | None = None  # of the history at the end of that turn
 
-    def begin(self, system_prompt: str = "") -> bool:
-        """Create or reopen the session row; whether it is new.
+    def begin(self, system_prompt: str = "", facts: JsonObject | None = None) -> bool:
+        """Create or reopen the session row; whether it is new. *facts* are those in the prompt.
 
         The row is created with the first prompt, so that unused sessions leave no rows.
         """
         row = self._store.sessions.find(self.session_id)
         if row is None:
             fields = {**self._fields, "system_prompt": system_prompt or None}
+            if facts:
+                fields["model_config"] = {**fields.get("model_config", {}), PROMPT_FACTS: facts}
             self._store.sessions.create_session(self.session_id, self._source, **fields)
             return True
         self._store.sessions.reopen_session(self.session_id)
         if system_prompt and not row.system_prompt:  # a chat's row exists before its prompt
-            self._store.sessions.update_system_prompt(self.session_id, system_prompt)
+            self.set_prompt(system_prompt, facts or {})
         return False
+
+    def set_prompt(self, system_prompt: str, facts: JsonObject) -> None:
+        """Replace the stored system prompt and the facts in it."""
+        self._store.sessions.update_system_prompt(self.session_id, system_prompt)
+        self._store.sessions.update_session_meta(self.session_id, {PROMPT_FACTS: facts})
+
+    @property
+    def keeps_notes(self) -> bool:
+        """Whether notes can be stored; files of old releases of hermes-agent lack the column."""
+        return "display_metadata" in self._store.engine.columns.messages
+
+    @property
+    def kept_messages(self) -> list[Message]:
+        """The messages of the last turn, if they are kept."""
+        return self._messages or []
 
     def start_turn(self, holder: str, prompt: NewPrompt) -> StartedTurn | None:
         """Acquire the lease and store the prompt in one transaction.
@@ -79,7 +102,7 @@ class ConversationStore:
         if self._messages is None or expected is None:
             return None
         uid, aliases, platform_message_id, _ = prompt.identity
-        fields: PromptFields = {"role": "user", "content": prompt.content, "aliases": aliases}
+        fields = cast("PromptFields", {**prompt.message(), "aliases": aliases})
         if uid is not None:
             fields["uid"] = uid
         if platform_message_id is not None:
@@ -162,6 +185,7 @@ class ConversationStore:
             aliases=aliases,
             platform_message_id=platform_message_id,
             finish_reason=finish_reason,
+            display_metadata=prompt.note,
         )
 
     def draft(self, lease: Lease) -> Draft:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Message"]
 
+UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})  # reasons of partial answers
 IMAGE_REFERENCE_START: Final = f'"image": "{REFERENCE_SCHEME}'
 
 
@@ -167,3 +168,23 @@ def image_in(message: Message) -> str:
         return ""
     reference = document.get("image") if isinstance(document, dict) else None
     return reference if isinstance(reference, str) else ""
+
+
+def note_data(message: Message) -> JsonObject:
+    """The note to the model that is stored beside a prompt, with its facts; empty without one."""
+    data = message.get("display_metadata")
+    return data if message.get("role") == "user" and isinstance(data, dict) else {}
+
+
+def with_note(message: Message) -> Message:
+    """A message as it is sent: with its note before its text."""
+    note = note_data(message).get("note")
+    if not isinstance(note, str):
+        return message
+    sent, content = cast("Message", {**message}), message.get("content")
+    del sent["display_metadata"]
+    if isinstance(content, list):
+        sent["content"] = [{"type": "text", "text": note}, *content]
+    else:
+        sent["content"] = f"{note}\n\n{content or ''}"
+    return sent

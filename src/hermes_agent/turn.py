@@ -86,6 +86,10 @@ MAX_CONTINUATIONS: Final = 5  # of a turn, by hooks
 CONTINUATION_LIMIT: Final = (
     f"A hook asked {MAX_CONTINUATIONS + 1} times to continue; the turn ends anyway."
 )
+LONG_PROMPT: Final = (
+    "Your message has about {tokens:,} tokens, but the context window of {model} has {window:,}: "
+    "the model may read only a part. Use /undo, save the text as a file, and ask about the file."
+)
 FEEDBACK_PREFIX: Final = "Feedback from a hook before the end of the turn: "
 
 
@@ -99,11 +103,13 @@ class TurnDependencies(NamedTuple):
     prompter: Prompter
     guard: Guard
     cwd: Path
-    system_message: Message
+    system_message: Callable[[], Message]
     cancel: Cancel
     pop_steering: Callable[[], list[SteeringInput]]  # removes and returns the steering input
     window: ContextWindow
     prepared: PreparedMessages
+    # A prompt with the note about what has changed since the messages before it.
+    with_changes: Callable[[NewPrompt, list[Message]], NewPrompt]
     on_answer: AnswerHook | None = None
     max_steps: int = MAX_STEPS
 
@@ -145,6 +151,7 @@ class Turn:
         deps, content = self._deps, prompt.content
         if row_id is None:
             self.messages = deps.store.history()
+            prompt = deps.with_changes(prompt, self.messages)
             row_id = deps.store.add_prompt(prompt, self._lease)
         else:
             self.messages = deps.store.take_messages()
@@ -152,7 +159,7 @@ class Turn:
             content, list(self.messages), is_first=is_first
         )
         self.prompt_index = len(self.messages)
-        self.messages.append({"role": "user", "content": content})
+        self.messages.append(prompt.message())
         yield TurnStarted(deps.store.session_id, self._turn_id)
         yield MessageStored("user", row_id)
         finished = yield from self._loop()
@@ -228,7 +235,7 @@ class Turn:
         """The messages as sent to the model, with the system prompt."""
         prepared = self._deps.prepared
         prepared.update(self.messages, self._deps.window.max_characters)
-        messages = [self._deps.system_message, *prepared.messages]
+        messages = [self._deps.system_message(), *prepared.messages]
         if self._plugin_context:
             prompt = messages[self.prompt_index + 1]
             messages[self.prompt_index + 1] = _with_context(prompt, self._plugin_context)
@@ -251,6 +258,8 @@ class Turn:
         if self._deps.window.is_exceeded_by(self._size()):
             yield from self._free_up_context(request, number)
             request = self._request(tools, number)
+            if number == 1:
+                yield from self._long_prompt()
         answer = yield from self._send_request(request, number)
         if not self._is_too_long(answer):
             return answer
@@ -261,10 +270,18 @@ class Turn:
             return answer
         return (yield from self._send_request(self._request(tools, number), number))
 
+    def _long_prompt(self) -> Iterator[Notice]:
+        """A notice about a prompt that is longer than the window, before it is sent."""
+        provider = self._deps.provider.current
+        tokens = message_tokens(self.messages[self.prompt_index])
+        if tokens > provider.window:
+            model, window = provider.model, provider.window
+            yield Notice(LONG_PROMPT.format(tokens=tokens, model=model, window=window))
+
     def _size(self) -> int:
         """The approximate number of tokens of the request."""
         deps = self._deps
-        parts = message_tokens(deps.system_message), tokens_in(self._plugin_context)
+        parts = message_tokens(deps.system_message()), tokens_in(self._plugin_context)
         return sum(parts) + deps.prepared.tokens + deps.toolbox.schema_tokens
 
     def _is_too_long(self, answer: Reply | Failed) -> bool:

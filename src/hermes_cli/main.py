@@ -117,12 +117,14 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
         # The imports below may load SQLite: the process must have exactly one copy, ours.
         # `--help` and `--version` end before.
         from hermes_cli import output_settings  # noqa: PLC0415
+        from hermes_compat.plugins.choice import choose_interface  # noqa: PLC0415
         from hermes_core import log_file, paths  # noqa: PLC0415
         from hermes_state.engine.sqlite import driver  # noqa: PLC0415
 
         driver.install()
         paths.tighten_home()
         log_file.install()
+        choose_interface()
         out.is_reporting_settings = command != "config"  # it prints the problems itself
         output_settings.apply_timezone(out.warn_setting)
     if not arguments:

@@ -7,5 +7,7 @@ that is replaced under one name is replaced under the other.
 import sys
 
 import hermes_plugin_host
+from hermes_compat.plugins.choice import choose_interface
 
+choose_interface()
 sys.modules[__name__] = hermes_plugin_host

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,17 +13,13 @@ from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.checkpoints.records import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
-from hermes_agent.context.window import (
-    LARGE_PROFILE,
-    AgentProfile,
-    profile_for,
-    system_prompt,
-    warning_for,
-    with_instructions,
-)
+from hermes_agent.context.system_prompt import Situation, system_prompt, with_instructions
+from hermes_agent.context.window import LARGE_PROFILE, AgentProfile, profile_for, warning_for
+from hermes_agent.conversation_store import PROMPT_FACTS
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
+from hermes_agent.project.files import git_branch
 from hermes_agent.project.instructions import Instructions, read_instructions
 from hermes_agent.providers import selection
 from hermes_agent.providers.retry import FallbackProvider
@@ -30,7 +27,7 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
-from hermes_agent.tools.plan import plan_tool, with_plan_note
+from hermes_agent.tools.plan import PLAN_NOTE, plan_tool
 from hermes_agent.tools.schedule import SCHEDULE_TOOL, schedule_tool
 from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
@@ -60,6 +57,8 @@ from hermes_core.config.yaml_reader import is_set
 from hermes_core.errors import NoModelError
 from hermes_core.paths import hermes_home, workspace_path
 from hermes_core.roles import Right, Role, may
+from hermes_core.system_programs import system_program
+from hermes_core.time_zones import find_zone
 from hermes_state.files import media_of, shared_files
 from hermes_state.schedules.rows import CRON
 
@@ -190,7 +189,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     guard = ApprovalGuard(approvals, notify_plugins, options.platform, options.session_key)
     new_agent = functools.partial(
         AIAgent, db, platform=options.platform, cwd=cwd, guard=guard, plugins=turn_plugins(),
-        announce=with_plan_note(hooks or notify_plugins, approvals),
+        announce=hooks or notify_plugins,
         limits=_turn_limits(settings),
         max_steps=options.max_steps or settings.get_int("agent.max_steps"),
     )  # fmt: skip
@@ -200,7 +199,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         child_tools = [tool for tool in agent_tools.tools if tool.name not in EXCLUDED_TOOLS]
         return new_agent(
             _build_provider(context), Toolbox(child_tools), source="subagent",
-            system_prompt=_child_prompt(context, extensions),
+            system_prompt=_child_prompt(context, extensions, approvals),
             parent_session_id=parent_id, model_config={"_delegate_from": parent_id},
         )  # fmt: skip
 
@@ -210,10 +209,10 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     own += [plan_tool(approvals), *web.tools(), *extensions.tools(), delegate]
     agent_tools, checkpoints = _with_checkpoints(context, own)
     tools, provider = Toolbox(agent_tools.tools), _build_provider(context)
-    prompts = PromptBuilder(context, memory, extensions, tools, provider)
+    prompts = PromptBuilder(context, memory, extensions, approvals, tools, provider)
     agent = new_agent(
         provider, tools, session_id=options.session_id, source=options.source,
-        build_profile=prompts.profile, prompter=prompter_of_role(options.role, asks),
+        prompts=prompts, prompter=prompter_of_role(options.role, asks),
         review_turns=0 if memory is None else settings.get_int("memory.review_turns"),
         checkpoints=checkpoints,
     )  # fmt: skip
@@ -296,11 +295,26 @@ def _with_checkpoints(
     return agent_tools._replace(tools=wrapped), checkpoints
 
 
-def _child_prompt(context: AgentContext, extensions: Extensions) -> str:
+def _child_prompt(context: AgentContext, extensions: Extensions, approvals: Approvals) -> str:
+    situation = _situation(context, context.cwd, approvals)
+    instructions = _instructions(context.cwd, context.role, LARGE_PROFILE).text
     return system_prompt(
-        context.cwd,
+        situation._replace(instructions=instructions),
         skills=extensions.skill_lines(LARGE_PROFILE.skills_characters),
-        instructions=_instructions(context.cwd, context.role, LARGE_PROFILE).text,
+        is_sub_agent=True,
+    )
+
+
+def _situation(context: AgentContext, cwd: Path, approvals: Approvals) -> Situation:
+    """The time and the place, and what a conversation may do."""
+    zone = find_zone(context.settings.get_str("display.timezone"))
+    return Situation(
+        datetime.fromtimestamp(context.db.clock.now(), zone),
+        cwd,
+        mode=approvals.description(may_ask=may(context.role, Right.APPROVE)),
+        reminder=PLAN_NOTE if approvals.mode == "plan" else "",
+        shell="bash" if system_program("bash") else "sh",
+        branch=git_branch(cwd) if may(context.role, Right.ALL_FILES) else "",
     )
 
 
@@ -312,35 +326,58 @@ class PromptBuilder:
         context: AgentContext,
         memory: MemoryFiles | None,
         extensions: Extensions,
+        approvals: Approvals,
         tools: Toolbox,
         provider: FallbackProvider,
     ) -> None:
         self._context = context
         self._memory = memory
         self._extensions = extensions
+        self._approvals = approvals
         self._tools = tools
         self._provider = provider
         session_id = context.options.session_id
         self._row = context.db.sessions.find(session_id) if session_id else None
 
-    def profile(self, window: int) -> AgentProfile:
+    def profile(self, window: int, cwd: Path, *, is_new: bool = False) -> AgentProfile:
         """The prompt and the tools for a window; a stored prompt is used again."""
-        context, options = self._context, self._context.options
-        profile = profile_for(window)
-        prompt = _stored_prompt(self._row, context.role)
+        context, row = self._context, self._row
+        profile, options = profile_for(window), context.options
         notices = [_window_warning(self._provider.current, window)]
-        if not prompt:
-            found = _instructions(context.cwd, context.role, profile)
-            prompt = _build_prompt(
-                context.cwd, self._memory, self._extensions, profile, options, found.text
-            )
-            notices += found.notices
+        prompt = "" if is_new or row is None else _stored_prompt(row, context.role)
+        if row is not None and prompt:
+            marker = row.marker(PROMPT_FACTS)
+            facts = marker if isinstance(marker, dict) else {}
+        else:
+            situation, found = self._situation_with_notices(window, cwd)
+            if row is not None and not is_new:  # written for each turn: the same until it changes
+                start = datetime.fromtimestamp(row.started_at, situation.now.tzinfo)
+                situation = situation._replace(now=start)
+            skills = self._extensions.skill_lines(profile.skills_characters)
+            prompt = system_prompt(situation, skills=skills, about=options.about, profile=profile)
+            facts, notices = situation.facts(), [*notices, *found]
         if options.instructions:
             prompt = with_instructions(prompt, options.instructions)
-        if self._row is None:
+        if row is None:
             notices.insert(0, environment_notice(context.settings, options))
         notices += self._extensions.notices
-        return AgentProfile(prompt, profile.select(self._tools), tuple(filter(None, notices)))
+        tools = profile.select(self._tools)
+        return AgentProfile(prompt, facts, tools, tuple(filter(None, notices)))
+
+    def situation(self, window: int, cwd: Path) -> Situation:
+        """What a new prompt would describe."""
+        return self._situation_with_notices(window, cwd)[0]
+
+    def _situation_with_notices(self, window: int, cwd: Path) -> tuple[Situation, tuple[str, ...]]:
+        found = _instructions(cwd, self._context.role, profile_for(window))
+        memory = self._memory
+        situation = _situation(self._context, cwd, self._approvals)._replace(
+            model=self._provider.selected.model,
+            instructions=found.text,
+            memory=memory.entries("memory") if memory else (),
+            user=memory.entries("user") if memory else (),
+        )
+        return situation, found.notices
 
 
 def conversation_folder(options: ConversationOptions) -> Path:
@@ -445,38 +482,12 @@ def _window_warning(provider: Provider, window: int) -> str:
     return "" if provider.is_demo else warning_for(provider.model, window)
 
 
-def _stored_prompt(row: SessionRow | None, role: Role) -> str:
+def _stored_prompt(row: SessionRow, role: Role) -> str:
     """The prompt the conversation started with; it is kept for the provider's cache.
 
     Only the owner's: that of another person may be from a time when they had more rights.
     """
-    if role is not Role.OWNER or row is None:
-        return ""
-    return row.system_prompt or ""
-
-
-def _memory_text(memory: MemoryFiles | None, target: str) -> str:
-    return "\n".join(memory.entries(target)) if memory else ""
-
-
-def _build_prompt(
-    cwd: Path,
-    memory: MemoryFiles | None,
-    extensions: Extensions,
-    profile: Profile,
-    options: ConversationOptions,
-    instructions: str,
-) -> str:
-    skills = extensions.skill_lines(profile.skills_characters)
-    return system_prompt(
-        cwd,
-        memory=_memory_text(memory, "memory"),
-        user=_memory_text(memory, "user"),
-        skills=skills,
-        about=options.about,
-        profile=profile,
-        instructions=instructions,
-    )
+    return row.system_prompt or "" if role is Role.OWNER else ""
 
 
 def _instructions(cwd: Path, role: Role, profile: Profile) -> Instructions:

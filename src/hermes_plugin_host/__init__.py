@@ -14,10 +14,31 @@ from hermes_core.hooks import DECIDING_HOOKS, HOOKS, GuardFailure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_plugin_host.interface import PluginInterface
     from hermes_plugin_host.manager import PluginManager
     from hermes_plugin_host.services import OpenConversations
 
 VALID_HOOKS: Final = frozenset(hook.name for hook in HOOKS)
+
+
+def own_interface() -> PluginInterface:
+    """The interface of Hermes alone."""
+    from hermes_plugin_host.interface import PluginInterface  # noqa: PLC0415 - only for plugins
+
+    return PluginInterface()
+
+
+class InterfaceChoice:
+    """The interface for the plugins of this process, chosen before the first one is loaded."""
+
+    def __init__(self) -> None:
+        self.open: Callable[[], PluginInterface] = own_interface
+
+
+@functools.cache
+def interface_choice() -> InterfaceChoice:
+    """The choice of this process."""
+    return InterfaceChoice()
 
 
 @functools.cache
@@ -93,6 +114,6 @@ def get_plugin_command_handler(name: str) -> Callable[[str], Any] | None:
 
 
 def _warn(name: str, instead: str) -> None:
-    from hermes_compat.plugins.unsupported import warn_deprecated  # noqa: PLC0415 - rare
+    from hermes_plugin_host.interface import warn_deprecated  # noqa: PLC0415 - rare
 
     warn_deprecated(f"hermes_cli.plugins.{name}", instead)

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import hermes_plugin_host
-from hermes_compat.plugins.memory_provider import MemoryConnection
-from hermes_compat.plugins.platform import OriginalPlatform, parse_platform
-from hermes_compat.plugins.unsupported import refuse_method
 from hermes_core.config.platform_spec import PlatformSpec
 from hermes_core.errors import PluginError
 from hermes_core.hooks import HOOKS
@@ -173,29 +170,21 @@ class PluginContext:
     def register_platform(
         self,
         name: str | PlatformSpec,
-        make: Callable[[Any], Any] | str | None = None,
-        label: str | Callable[[Any], Any] = "",
-        requires_env: tuple[str, ...] | Callable[[], bool] = (),
+        make: Callable[[Any], Any] | None = None,
+        label: str = "",
+        requires_env: tuple[str, ...] = (),
         optional_env: tuple[str, ...] = (),
         setup: str = "",
-        **original: Any,
     ) -> None:
         """Add a chat platform to the gateway: a `PlatformSpec`, or its main facts.
 
         *make* gets the context described in docs/reference/plugins.md and returns an adapter.
         Variables in *requires_env* must be set; those and *optional_env* are secrets, which the
         commands of the agent do not get. *setup* is what `hermes gateway add` prints.
-
-        The arguments of hermes-agent (name, label, adapter_factory, check_fn, …) are accepted, too.
         """
         if isinstance(name, PlatformSpec):
             spec = name
-        elif (
-            callable(make)
-            and isinstance(label, str)
-            and not callable(requires_env)
-            and not original
-        ):
+        elif callable(make):
             spec = PlatformSpec(
                 name,
                 label or name,
@@ -205,26 +194,10 @@ class PluginContext:
                 next_steps=tuple(setup.splitlines()),
             )
         else:
-            given: dict[str, Any] = {"label": label or make}
-            if callable(label):
-                check = requires_env or None
-                given = {"label": make or label, "adapter_factory": label, "check_fn": check}
-            spec = self._original_platform(parse_platform(name, {**given, **original}))
+            raise PluginError(f"the platform {name} has no function that makes its adapter")
         if not spec.name.isidentifier() or spec.name != spec.name.lower():
             raise PluginError(f"invalid platform name {spec.name!r}: use lower-case letters")
         self.registered.platforms.append(spec)
-
-    def _original_platform(self, platform: OriginalPlatform) -> PlatformSpec:
-        if platform.ignored:
-            unused = ", ".join(platform.ignored)
-            log.warning("platform %s of plugin %s: ignored: %s", platform.name, self.key, unused)
-        return PlatformSpec(
-            platform.name,
-            platform.label,
-            platform.connect,
-            secrets=platform.required_env,
-            next_steps=tuple(platform.install_hint.splitlines()),
-        )
 
     def register_provider(
         self,
@@ -309,14 +282,6 @@ class PluginContext:
             raise PluginError(f"the skill {name} has no {SKILL_FILE} in {folder}")
         self.registered.skills.append(folder)
 
-    def register_memory_provider(self, provider: Any) -> None:
-        """Add a memory of hermes-agent, e.g. a subclass of `agent.memory_provider.MemoryProvider`.
-
-        It adds to each prompt what it remembers about it, and gets every completed turn.
-        """
-        MemoryConnection(provider).connect(self)
-        self.registered.memory_providers.append(str(provider.name))
-
     def register_transcription_provider(self, provider: Any) -> None:
         """Add a transcriber of voice messages: a function of a path, or an object with one.
 
@@ -346,6 +311,3 @@ class PluginContext:
     def llm(self) -> PluginModel:
         """The model of an open conversation: `ctx.llm.complete(messages)`."""
         return PluginModel(hermes_plugin_host.conversations())
-
-    def __getattr__(self, name: str) -> Any:
-        raise refuse_method(name)

@@ -10,7 +10,7 @@ import types
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from hermes_compat.plugins import modules
+import hermes_plugin_host
 from hermes_core import paths
 from hermes_core.errors import PluginError
 
@@ -85,7 +85,7 @@ def import_file(name: str, path: Path, package_folder: Path | None = None) -> Mo
 
     What would end the process, such as a SystemExit, becomes a PluginError.
     """
-    modules.install()
+    hermes_plugin_host.interface_choice().open().install_modules()
     _forget(name)
     parent = _parent_package(name)
     locations = None if package_folder is None else [str(package_folder)]

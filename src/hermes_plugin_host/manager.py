@@ -9,14 +9,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hermes_compat.plugins import modules
-from hermes_compat.plugins.tool_registry import registering
+import hermes_plugin_host
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PluginError
 from hermes_core.hooks import DECIDING_HOOKS
 from hermes_core.isolate import Failure, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
-from hermes_plugin_host.context import PluginContext, Registrations
+from hermes_plugin_host.context import Registrations
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.importer import add_libraries, contain_exits, import_file
 
@@ -61,6 +60,7 @@ class PluginManager:
         variables: Mapping[str, str] = os.environ,
         decision_seconds: float = DECISION_SECONDS,
     ) -> None:
+        self._interface = hermes_plugin_host.interface_choice().open()
         self._decision_seconds = decision_seconds
         self._enabled = set(enabled)
         self._disabled = set(disabled)
@@ -115,8 +115,9 @@ class PluginManager:
     def _register(self, plugin: Plugin) -> None:
         if _is_only_a_tab(plugin.discovered):
             return
-        context = PluginContext(plugin.key, plugin.discovered.manifest)
-        with contain_exits(), registering(context.register_tool):
+        context = self._interface.context(plugin.key, plugin.discovered.manifest)
+        with contain_exits(), self._interface.loading(context):
+            self._interface.install_modules()
             module = _import_plugin(plugin.discovered)
             register = getattr(module, "register", None)
             if callable(register):
@@ -161,7 +162,9 @@ class PluginManager:
     def call(self, hook: str, facts: Mapping[str, Any]) -> list[CallbackResult]:
         """Call all callbacks of a hook; return their results."""
         seconds = self._decision_seconds if hook in DECIDING_HOOKS else CALLBACK_TIMEOUT_SECONDS
-        return [callback.call(facts, seconds) for callback in self.callbacks(hook)]
+        callbacks = self.callbacks(hook)
+        facts = self._interface.facts(facts) if callbacks else facts
+        return [callback.call(facts, seconds) for callback in callbacks]
 
 
 def _decision_seconds(settings: Settings) -> float:
@@ -192,7 +195,6 @@ def _is_only_a_tab(found: DiscoveredPlugin) -> bool:
 
 def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
     """Import the plugin: an installed entry point, or a directory with an `__init__.py`."""
-    modules.install()
     if found.entry_point is not None:
         return found.entry_point.load()
     add_libraries(found.key)

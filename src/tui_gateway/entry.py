@@ -14,6 +14,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
+from hermes_compat.plugins.choice import choose_interface
 from hermes_core import log_file
 from hermes_state.engine.sqlite import driver
 from tui_gateway.frames import MAX_FRAME_BYTES
@@ -29,6 +30,7 @@ def main() -> int:
     """Serve until a signal, the end of input or a shutdown request."""
     driver.install()
     log_file.install()
+    choose_interface()
     from hermes_conversation.purge_hook import keep_facts  # noqa: PLC0415 - after our SQLite
     from hermes_state.store import SessionDB  # noqa: PLC0415 - as above
     from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - as above

@@ -16,7 +16,13 @@ from hermes_agent.context.window import LOST_RESULT_TEXT
 from support.command_line import command
 from support.drafts import draft_text
 from support.model_servers import model_argument, model_servers
-from support.rendered_history import Messages, assert_extends, serialised, user_message
+from support.rendered_history import (
+    Messages,
+    after_interruption,
+    assert_extends,
+    serialised,
+    user_message,
+)
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -109,7 +115,7 @@ def test_after_a_kill_in_mid_stream(hermes: Hermes, serve: Any) -> None:
         wait_until(lambda: "four" in draft_text(), "what was shown")
     sent = continue_chat(hermes, server, "and?")
     assert serialised([sent[1], sent[3]]) == serialised(
-        [user_message("count"), user_message("and?")]
+        [user_message("count"), after_interruption("and?")]
     )
     assert sent[2]["content"].startswith(output.decode().strip())
     assert SLOW.startswith(sent[2]["content"].strip())
@@ -129,3 +135,32 @@ def test_after_a_kill_in_mid_tool(hermes: Hermes, serve: Any, tmp_path: Path) ->
     assert json.loads(sent[3]["content"])["error"] == LOST_RESULT_TEXT
     assert_extends(server.requests[0]["messages"], sent)
     assert_extends(sent, continue_chat(hermes, server, "and then?"))
+
+
+def test_another_folder_is_told_to_the_model_and_not_shown(
+    hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve("[{say: A1}, {say: A2}, {say: A3}]")
+    hermes("chat", "-q", "one", "--model", model_argument(server))
+    session_id = json.loads(hermes("sessions", "list", "--json").out)[0]["id"]
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    (other / "AGENTS.md").write_text("Use tabs.")
+    monkeypatch.chdir(other)
+    hermes("chat", "-r", session_id, "-q", "two", "--model", model_argument(server))
+    sent = server.requests[-1]["messages"]
+    assert f"\n- Working folder: {other}\n" in sent[-1]["content"]
+    assert "Use tabs." in sent[-1]["content"]
+    assert sent[-1]["content"].endswith("]\n\ntwo")
+    assert_extends(server.requests[0]["messages"], sent)
+    hermes("chat", "-r", session_id, "-q", "three", "--model", model_argument(server))
+    assert server.requests[-1]["messages"][-1] == user_message("three")
+    assert_extends(sent, server.requests[-1]["messages"])
+    shown = hermes("sessions", "show", session_id).out
+    assert "two" in shown
+    assert "System note" not in shown
+    assert "System note" not in hermes("sessions", "search", "folder").out
+    for suffix in ("md", "html"):
+        path = tmp_path / f"export.{suffix}"
+        hermes("sessions", "export", "--session", session_id, str(path))
+        assert "System note" not in path.read_text()

@@ -95,7 +95,7 @@ def test_only_complete_exchanges_are_kept() -> None:
         for _ in range(6)
         for role in ("user", "assistant", "tool", "assistant")
     ]
-    old, tail = split(messages, 2_500)
+    old, tail = split(messages, 500)
     assert old + tail == messages
     assert tail[0]["role"] == "user"
     assert 0 < len(tail) < len(messages)

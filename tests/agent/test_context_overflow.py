@@ -203,3 +203,11 @@ def test_the_first_and_the_newest_messages_fit() -> None:
 def test_short_results_stay_as_they_are() -> None:
     messages = [{"role": "tool", "content": "short"}, {"role": "user", "content": "u" * 10_000}]
     assert with_short_results(messages, max_result_characters(4_096)) == messages
+
+
+def test_a_prompt_longer_than_the_window_is_announced_before_it_is_sent(scene: Scene) -> None:
+    provider = OpenAICompatible("m", scene.server("steps: [{say: A}]").base_url, window=2_048)
+    events = list(scene.with_providers([provider]).turn("x" * 20_000))
+    notices = [event.text for event in of_kind(events, Notice)]
+    assert notices[0].startswith("Your message has about 5,004 tokens, but the context window of m")
+    assert events.index(of_kind(events, Notice)[0]) < events.index(of_kind(events, TextDelta)[0])

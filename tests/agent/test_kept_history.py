@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.context.window import PreparedMessages, message_tokens, shorten
+from hermes_agent.context.window import PreparedMessages, as_sent, message_tokens
 from hermes_state.messages.history import MessageRepository
 from support.waiting import wait_until
 
@@ -147,10 +147,10 @@ def test_prepared_messages_are_those_of_a_fresh_preparation(characters: int) -> 
         messages.append({"role": "tool", "content": "x" * 100 * number, "tool_call_id": "1"})
         messages.append({"role": "assistant", "content": f"answer {number}"})
         prepared.update(messages, characters)
-        fresh = [shorten(message, characters) for message in messages]
+        fresh = [as_sent(message, characters) for message in messages]
         assert prepared.messages == fresh
         assert prepared.tokens == sum(map(message_tokens, fresh))
     prepared.update(messages[:7], characters)  # after an undo
-    assert prepared.messages == [shorten(message, characters) for message in messages[:7]]
+    assert prepared.messages == [as_sent(message, characters) for message in messages[:7]]
     prepared.update(messages, characters // 2)  # in a smaller window
-    assert prepared.messages == [shorten(message, characters // 2) for message in messages]
+    assert prepared.messages == [as_sent(message, characters // 2) for message in messages]

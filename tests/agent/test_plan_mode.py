@@ -61,11 +61,11 @@ def test_a_plan_is_shown_and_carried_out_after_the_user_agrees(tmp_path: Path) -
     assert (tmp_path / "tea.txt").read_text() == "hot"
     assert mode == "workspace"
     first, second, last = server.requests[0], server.requests[1], server.requests[-1]
-    assert "[Plan mode:" in first["messages"][-1]["content"]
+    assert "Plan mode:" in first["messages"][-1]["content"]
     assert "Plan mode" in second["messages"][-1]["content"]  # why the first write was refused
     assert "present_plan" in tool_names(first)
     assert "present_plan" not in tool_names(last)
-    assert "[Plan mode:" not in last["messages"][-1]["content"]
+    assert "Plan mode:" not in last["messages"][-1]["content"]
 
 
 def test_another_answer_goes_to_the_model_and_nothing_changes(tmp_path: Path) -> None:

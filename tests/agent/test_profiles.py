@@ -6,12 +6,14 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.context.window import PROFILES, profile_for, system_prompt, warning_for
+from hermes_agent.context.system_prompt import Situation, system_prompt
+from hermes_agent.context.window import PROFILES, profile_for, warning_for
 from hermes_agent.events import Notice
 from hermes_agent.project.instructions import read_instructions
 from hermes_agent.providers.apis import ANTHROPIC_API, OPENAI_API, ModelChoice
@@ -80,23 +82,22 @@ def test_the_table_is_in_order() -> None:
 
 def test_a_prompt_is_as_long_as_the_profile_allows(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n" * 1_000)
+    situation = Situation(datetime.now(UTC), tmp_path)
     lengths = []
     for profile in PROFILES:
         found = read_instructions(tmp_path, profile.instructions_bytes)
         lengths.append(
             len(
                 system_prompt(
-                    tmp_path,
-                    memory="m\n" * 1_000,
+                    situation._replace(memory=["m"] * 1_000, instructions=found.text),
                     skills="- s\n" * 300,
-                    instructions=found.text,
                     profile=profile,
                 )
             )
         )
     assert lengths == sorted(lengths)
     assert lengths[0] < 3_000
-    assert "Skills" not in system_prompt(tmp_path, skills="- s\n", profile=PROFILES[0])
+    assert "Skills" not in system_prompt(situation, skills="- s\n", profile=PROFILES[0])
 
 
 # Windows reported by servers

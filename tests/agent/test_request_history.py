@@ -21,6 +21,7 @@ from support.agent_conversation import FixedPrompter
 from support.model_servers import model_argument, model_servers
 from support.rendered_history import (
     Messages,
+    after_interruption,
     assert_extends,
     rendered_turn,
     reopen_agent,
@@ -199,7 +200,8 @@ def test_after_a_lost_connection(scene: Scene) -> None:
     rendered = rendered_turn("one", agent.turn("one"))
     assert rendered[-1]["content"] == "This much and"
     list(reopen_agent(scene, agent).turn("two"))
-    assert serialised(sent_messages(scene)[-1][1:]) == serialised([*rendered, user_message("two")])
+    sent = sent_messages(scene)[-1][1:]
+    assert serialised(sent) == serialised([*rendered, after_interruption("two")])
 
 
 def test_after_an_interrupt(scene: Scene) -> None:
@@ -215,7 +217,8 @@ def test_after_an_interrupt(scene: Scene) -> None:
     assert rendered[-1]["content"].startswith("one two three")
     assert not rendered[-1]["content"].endswith("six")
     list(reopen_agent(scene, agent).turn("two"))
-    assert serialised(sent_messages(scene)[-1][1:]) == serialised([*rendered, user_message("two")])
+    sent = sent_messages(scene)[-1][1:]
+    assert serialised(sent) == serialised([*rendered, after_interruption("two")])
 
 
 def test_results_of_calls_that_run_together_are_shown_and_sent_in_the_order_of_the_calls(

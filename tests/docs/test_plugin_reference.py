@@ -7,10 +7,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from hermes_compat.plugins.interface import OriginalContext
 from hermes_compat.plugins.modules import MODULES
 from hermes_compat.plugins.unsupported import UNSUPPORTED_METHODS, UNSUPPORTED_MODULES
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, MAX_HANGS
-from hermes_plugin_host.context import PluginContext
 from hermes_plugin_host.manifest import PLUGIN_KINDS, PluginManifest
 from hermes_state.delivery.boundaries import MAX_ATTEMPTS
 
@@ -23,7 +23,7 @@ GUIDE = (ROOT / "docs" / "how-to" / "write-a-plugin.md").read_text("utf-8")
 def public_methods() -> dict[str, object]:
     return {
         name: method
-        for name, method in inspect.getmembers(PluginContext, callable)
+        for name, method in inspect.getmembers(OriginalContext, callable)
         if not name.startswith("_")
     }
 
@@ -45,7 +45,7 @@ def test_every_method_is_in_the_guide() -> None:
 
 
 def test_every_attribute_is_documented() -> None:
-    context = PluginContext("key", PluginManifest("name"))
+    context = OriginalContext("key", PluginManifest("name"))
     for name in vars(context):
         assert f"| `{name}` |" in TEXT, name
 

@@ -16,11 +16,11 @@ from gateway.platforms.base import OutgoingMessage
 from gateway.platforms.registry import PlatformRegistry
 from hermes_cli import plugins as original_names
 from hermes_compat.platforms import OriginalConnection
-from hermes_compat.plugins.unsupported import warn_deprecated
 from hermes_conversation import slash_commands
 from hermes_conversation.transcription import transcriber_of
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformDownError, PlatformRefusedError, PluginError, UsageError
+from hermes_plugin_host.interface import warn_deprecated
 from hermes_state import SessionDB
 from support.adapters import AdapterSetup, DictMemory
 from support.agent_conversation import open_conversation, tool_call_step
@@ -317,3 +317,15 @@ def test_an_interface_that_is_asked_for_politely_is_absent(install: Any, hermes_
         __import__("tools.browser_tool")
     with pytest.raises(ModuleNotFoundError, match="No module named 'unrelated_module'"):
         __import__("unrelated_module")
+
+
+def test_the_command_line_gives_plugins_the_interface_of_hermes_agent(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    for name in ("memory", "refused_method"):
+        shutil.copytree(SAMPLES / name, hermes_home / "plugins" / name)
+    ConfigFile.of_home().set("plugins.enabled", "memory, refused_method")
+    listed = json.loads(hermes("plugins", "list", "--json").out)
+    plugins = {plugin["name"]: plugin for plugin in listed}
+    assert plugins["memory"]["state"] == "loaded"
+    assert plugins["refused_method"]["problem"].startswith(REFUSED["refused_method"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from hermes_agent.context.system_prompt import INTERRUPTED, note_of
 from hermes_agent.events import MessageStored, Retrying, TextDelta, ToolFinished, ToolStarted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 
@@ -22,6 +23,11 @@ Messages = list[dict[str, Any]]
 def user_message(text: Any) -> dict[str, Any]:
     """A user message in the wire format."""
     return {"role": "user", "content": text}
+
+
+def after_interruption(text: str) -> dict[str, Any]:
+    """A user message after a partial answer in the wire format."""
+    return user_message(f"{note_of([INTERRUPTED], {})['note']}\n\n{text}")
 
 
 def rendered_turn(text: Any, events: Iterable[Event]) -> Messages:

@@ -21,7 +21,7 @@ from gateway.inbound.turn_runner import (
 )
 from gateway.platforms.base import split_text
 from gateway.platforms.names import Platform
-from hermes_agent.conversation_store import UNFINISHED
+from hermes_agent.messages import UNFINISHED
 from hermes_core.errors import (
     HermesError,
     LeaseTakenError,

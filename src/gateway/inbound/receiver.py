@@ -54,12 +54,9 @@ async def filter_message(
 
 def decide(event: MessageEvent, gateway: object, routes: SessionRoutes) -> MessageEvent | None:
     """The message as plugins leave it, undecided if one fails; None if one has dropped it."""
-    from hermes_compat.session_store import SessionStore  # noqa: PLC0415 - plugins know its names
-
     event = dataclasses.replace(event, undecided="")
-    store = SessionStore.of(routes)
     answers = notify_plugins(
-        "pre_gateway_dispatch", event=event, gateway=gateway, session_store=store
+        "pre_gateway_dispatch", event=event, gateway=gateway, session_store=routes
     )
     decision = next((answer for answer in answers if _action(answer)), None)
     if isinstance(decision, GuardFailure):

@@ -25,9 +25,8 @@ from gateway.inbound.budgets import BudgetExceededError, usage_of, user_key
 from gateway.inbound.prompt_format import INVISIBLE_CATEGORIES, format_message
 from gateway.platforms.names import Platform
 from hermes_agent import events
-from hermes_agent.conversation_store import UNFINISHED
 from hermes_agent.events import FailureKind, ToolFinished, ToolStarted, find_problem, with_notice
-from hermes_agent.messages import PromptIdentity
+from hermes_agent.messages import UNFINISHED, PromptIdentity
 from hermes_agent.toolbox import STOP_SECONDS
 from hermes_agent.turn_control import LONGEST_TOOL_SECONDS, MAX_CHECK_SECONDS
 from hermes_core.errors import HermesError, LeaseTakenError, NoModelError, StoreError, UsageError

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from gateway.platforms.base import ErrorKind, SendResult
 from gateway.supervision import RESTART_BACKOFF, TaskRecord, supervise
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class ConnectionProblems:
     def problem(self) -> str:
         """Why nothing is received; empty while the connection works."""
         return next(iter(self._texts.values()), "") or self.listener.problem
+
+    @property
+    def not_connected(self) -> SendResult:
+        """The result of a message that cannot be sent now."""
+        error = f"{self._label} is not connected"
+        return SendResult(False, error=error, error_kind=ErrorKind.TRANSIENT)
 
     def start_listener(
         self, run: Callable[[], Awaitable[None]], backoff: Backoff = RESTART_BACKOFF

@@ -12,6 +12,7 @@ import time
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from hermes_compat.plugins.choice import choose_interface
 from hermes_core import log_file
 from hermes_core.backoff import Backoff
 from hermes_core.distribution import find_distribution
@@ -38,6 +39,7 @@ def main() -> int:
     """Run the gateway; the exit code."""
     driver.install()
     log_file.install(log_file.GATEWAY_LOG_NAME)
+    choose_interface()
     try:
         ended = run()
     except HermesError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gateway.inbound import prompt_format
 from gateway.platforms.base import split_text
 from gateway.platforms.names import Platform
-from hermes_agent.context.window import with_instructions
+from hermes_agent.context.system_prompt import with_instructions
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
@@ -157,11 +156,7 @@ class ConversationCache:
     def _marker(self, session_id: str, name: str) -> str:
         """A text that is stored with a conversation."""
         row = self._db.sessions.find(session_id)
-        try:
-            data = json.loads((row and row.model_config) or "{}")
-        except ValueError:
-            return ""
-        return str(data.get(name) or "") if isinstance(data, dict) else ""
+        return "" if row is None else str(row.marker(name) or "")
 
     def _set_instructions(self, session_id: str, text: str) -> bool:
         """Store the instructions of a conversation; whether they have changed."""

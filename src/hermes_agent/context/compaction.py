@@ -103,6 +103,7 @@ def _lines(texts: list[str]) -> str:
 
 
 TAIL_SHARE: Final = 0.2  # of the window: messages kept in full
+REQUESTED_SHARE: Final = 0.25  # of the conversation, if the user asks for a summary
 MIN_MESSAGES: Final = 4
 MAX_RESULT_CHARACTERS: Final = 2000  # of a tool result in a transcript
 CUT_OFF: Final = "\n\n[The summary is cut off here.]"
@@ -140,6 +141,7 @@ class SummaryInput(NamedTuple):
     system_prompt: str
     tools: list[ToolSchema]
     focus: str = ""
+    is_requested: bool = False  # by the user: then a short conversation is summarized as well
 
 
 def is_due(tokens: int, window: int) -> bool:
@@ -153,7 +155,10 @@ def compact(
     """Replace the active messages by a summary and the last messages."""
     messages = store.history()
     window = provider.current.window
-    old, tail = split(messages, window)
+    budget = int(TAIL_SHARE * window)
+    if given.is_requested:
+        budget = min(budget, int(REQUESTED_SHARE * sum(map(message_tokens, messages))))
+    old, tail = split(messages, budget)
     if len(old) < MIN_MESSAGES:
         return CompactionResult(len(messages), len(messages), "", Usage())
     answer = _summary(store, provider, _SummaryTask(messages, len(old), given), cancel)
@@ -168,12 +173,13 @@ def compact(
     return CompactionResult(len(messages), after, answer.text, answer.usage)
 
 
-def split(messages: list[Message], window: int) -> tuple[list[Message], list[Message]]:
-    """The messages to summarize and those to keep; the latter start with a user message.
+def split(messages: list[Message], budget: int) -> tuple[list[Message], list[Message]]:
+    """The messages to summarize and those to keep, which have at most *budget* tokens.
+
+    The latter start with a user message.
 
     Of an exchange that is too long to be kept, the prompt and the last steps are.
     """
-    budget = int(TAIL_SHARE * window)
     prompts = [place for place, each in enumerate(messages) if is_prompt(each)]
     tokens = list(accumulate(map(message_tokens, reversed(messages))))[::-1]  # from each to the end
     start = next((place for place in prompts if tokens[place] <= budget), len(messages))

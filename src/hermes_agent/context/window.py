@@ -1,24 +1,22 @@
-"""The context window: how the messages fit into it, and the prompt and tools that suit its size."""
+"""The context window: how the messages fit into it, and the limits that suit its size."""
 
 from __future__ import annotations
 
 import json
-import platform
-import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.events import Failed
-from hermes_agent.messages import image_in
+from hermes_agent.messages import image_in, with_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from hermes_agent.context.compaction import CompactionResult
     from hermes_agent.messages import Message, ModelRequest, ToolSchema
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Toolbox
+    from hermes_core.json_values import JsonObject
 
 
 ALL_TOOLS: Final[frozenset[str]] = frozenset()
@@ -71,9 +69,10 @@ PROFILES: Final = (
 
 
 class AgentProfile(NamedTuple):
-    """The prompt, the tools and notices for the user."""
+    """The prompt, the facts in it, the tools, and notices for the user."""
 
     prompt: str
+    facts: JsonObject
     toolbox: Toolbox
     notices: tuple[str, ...] = ()
 
@@ -103,57 +102,7 @@ def cut(text: str, characters: int, where: str) -> str:
     return f"{result}\n(cut; the rest is in {where})" if result.strip() else ""
 
 
-ROLE: Final = """\
-You are Hermes, a personal agent. You talk with one user and act for them with tools.
-
-- Do exactly and completely what was asked. Briefly state what you do and what you found.
-- Read a file before you edit it, and check your work by running it.
-- Prefer small exact edits. Run commands without prompts for input; long ones in the background.
-- If a call fails, read the error and try another way. If you are stuck, say so.
-- Never invent results. If you do not know, look it up or say that you do not know.
-- Ask only if a decision is the user's to make and cannot be undone.
-- Answer in the user's language, in plain sentences; use Markdown where it helps.\
-"""
-INSTRUCTIONS_HEAD: Final = "# Instructions of the client program"
 LARGE_PROFILE: Final = PROFILES[-1]
-
-
-def system_prompt(
-    cwd: Path,
-    *,
-    memory: str = "",
-    user: str = "",
-    skills: str = "",
-    about: str = "",
-    today: str = "",
-    profile: Profile = LARGE_PROFILE,
-    instructions: str = "",
-) -> str:
-    """The prompt of a new conversation in *cwd*, within the limits of *profile*."""
-    environment = _environment(cwd, today or time.strftime("%A, %d %B %Y"))
-    parts = {
-        "# This chat": about,
-        "# Instructions of the user and of this project": instructions,
-        "# About the user": cut(user, profile.memory_characters, "USER.md"),
-        "# Your memory": cut(memory, profile.memory_characters, "MEMORY.md"),
-        "# Skills (read one with skill_view before using it)": cut(
-            skills, profile.skills_characters, "the skill folders"
-        ),
-    }
-    return "\n\n".join(
-        [ROLE, environment, *(f"{head}\n{text}" for head, text in parts.items() if text)]
-    )
-
-
-def with_instructions(prompt: str, text: str) -> str:
-    """A prompt with the instructions of an API client, instead of those that it has."""
-    before, found, _ = prompt.rpartition(f"\n\n{INSTRUCTIONS_HEAD}\n")
-    text = text.replace(INSTRUCTIONS_HEAD, INSTRUCTIONS_HEAD.removeprefix("# "))
-    return f"{before if found else prompt}\n\n{INSTRUCTIONS_HEAD}\n{text}"
-
-
-def _environment(cwd: Path, today: str) -> str:
-    return f"Working folder: {cwd}\nSystem: {platform.system()}\nToday: {today}"
 
 
 BYTES_PER_TOKEN: Final = 4  # approximate, for English text and JSON
@@ -206,12 +155,13 @@ def max_result_characters(window: int) -> int:
 
 
 def with_short_results(messages: list[Message], characters: int) -> list[Message]:
-    """The messages with the middle of long results omitted."""
-    return [shorten(message, characters) for message in messages]
+    """The messages as they are sent, with the middle of long results omitted."""
+    return [as_sent(message, characters) for message in messages]
 
 
-def shorten(message: Message, characters: int) -> Message:
-    """The message; of a long result, without the middle."""
+def as_sent(message: Message, characters: int) -> Message:
+    """The message with its note; of a long result, without the middle."""
+    message = with_note(message)
     text = message.get("content")
     if message.get("role") != "tool" or not isinstance(text, str) or len(text) <= characters:
         return message
@@ -400,7 +350,7 @@ class PreparedMessages:
         if not is_continued:
             self._characters, self.messages, self.tokens, count = characters, [], 0, 0
             self.may_have_images = False
-        added = [shorten(message, characters) for message in messages[count:]]
+        added = [as_sent(message, characters) for message in messages[count:]]
         self.messages += added
         self.tokens += sum(map(message_tokens, added))
         self.may_have_images |= any(map(_may_have_image, added))

@@ -174,6 +174,18 @@ class Approvals:
         self._reviewed_paths = ReviewedPaths()
         self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 
+    def description(self, *, may_ask: bool) -> str:
+        """The mode and what it allows, for the model."""
+        more = "what needs more is asked for" if may_ask else "what needs more is refused"
+        if self.mode == "plan":
+            return "plan (reads only, without network)"
+        if self.mode == "full":
+            return "full (commands run without a sandbox and without asking)"
+        if not self.is_sandboxed:
+            return "workspace (commands that may change something are asked for)"
+        network = "network for allowed hosts only" if self._has_allowed_hosts else "without network"
+        return f"workspace (commands run in a sandbox, {network}; {more})"
+
     def decide(self, tool: str, arguments: JsonObject, context: ToolContext) -> Verdict:
         """Whether a tool may be called like this."""
         caller = Caller(context.session_id, context.turn_id, context.cwd)

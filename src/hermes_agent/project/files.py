@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import stat
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.permissions.file_access import FileAccess
+from hermes_agent.sandbox.git_state import git_directory, read_file
 from hermes_agent.tools.real_paths import open_file
 from hermes_core.json_values import parse_object
 from hermes_core.paths import hermes_home
@@ -38,6 +40,16 @@ def folders_to(cwd: Path) -> list[Path]:
     start, root = Path(os.path.realpath(cwd)), repository_root(cwd)
     above = [folder for folder in start.parents if folder.is_relative_to(root)]
     return [*reversed(above), start]
+
+
+BRANCH: Final = re.compile(rb"ref: refs/heads/([\w./+@#-]{1,100})\s*")
+
+
+def git_branch(cwd: Path) -> str:
+    """The branch that is checked out in *cwd*; empty without one."""
+    folder = git_directory(repository_root(cwd) / ".git")
+    match = BRANCH.fullmatch(read_file(folder / "HEAD") or b"") if folder else None
+    return match[1].decode() if match else ""
 
 
 log = logging.getLogger(__name__)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ModelRequest, ToolFunction
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonObject
+    from hermes_core.messages import ToolCallDict
 
 
 VERSION_PATTERN: Final = re.compile(r"claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
@@ -373,10 +374,11 @@ def _answer_block(part: tuple[str, Any]) -> Block:
         return {"type": "text", "text": value}
     if kind == "block":
         return cast("Block", value)
-    function = value["function"]
+    call: ToolCallDict = value
+    function = call["function"]
     return {
         "type": "tool_use",
-        "id": value["id"],
+        "id": call["id"],
         "name": function["name"],
         "input": _parse_object(function.get("arguments")),
     }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonData, JsonObject
+    from hermes_core.messages import ToolCallDict
 
     Part = dict[str, JsonData]
 
@@ -148,12 +149,13 @@ def _answer_parts(message: Message, *, signs: bool) -> list[Part]:
     return parts
 
 
-def _call_part(call: Any, unsigned: Any) -> Part:
+def _call_part(part: Any, unsigned: Any) -> Part:
+    call: ToolCallDict = part
     function = call["function"]
     arguments = parse_object(function.get("arguments") or "{}") or {}
-    part: Part = {"functionCall": {"name": function["name"], "args": arguments}}
-    signature = (call.get("extra_content") or unsigned).get("google", {}).get("thought_signature")
-    return {**part, SIGNATURE: signature} if signature else part
+    sent: Part = {"functionCall": {"name": function["name"], "args": arguments}}
+    signature = (part.get("extra_content") or unsigned).get("google", {}).get("thought_signature")
+    return {**sent, SIGNATURE: signature} if signature else sent
 
 
 def _result_part(message: Message) -> Part:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonData, JsonObject
+    from hermes_core.messages import ToolCallDict
 
 DEFAULT_WINDOW: Final = 128_000  # of an unknown model
 ENCRYPTED: Final = "reasoning.encrypted_content"
@@ -133,10 +134,11 @@ def _answer_item(kind: str, part: Any) -> dict[str, JsonData]:
         return {"type": "message", "role": "assistant", "content": [text]}
     if kind == "block":
         return cast("dict[str, JsonData]", part)
-    function = part["function"]
+    call: ToolCallDict = part
+    function = call["function"]
     return {
         "type": "function_call",
-        "call_id": part["id"],
+        "call_id": call["id"],
         "name": function["name"],
         "arguments": function.get("arguments") or "{}",
     }

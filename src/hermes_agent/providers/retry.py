@@ -80,7 +80,7 @@ class FallbackProvider:
         self._max_attempts = max_attempts
         self._backoff = backoff
         self._jitter = jitter or random.Random()
-        self.current = providers[0]
+        self.selected = self.current = providers[0]
         self._failed_at: dict[int, float] = {}  # shared by copies
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:

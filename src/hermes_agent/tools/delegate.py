@@ -59,7 +59,7 @@ class TaskDelegation:
         return Tool(
             "delegate_task",
             "Let sub-agents do up to 3 independent tasks at once. They see only what you write "
-            "here, and answer with a report.",
+            "here, can change files in the same folder, and answer with a report.",
             schema("tasks", tasks=parameter("array", items=item)),
             reporting_errors(self._run),
         )

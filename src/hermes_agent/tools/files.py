@@ -190,7 +190,7 @@ def file_tools(limits: LimitsFiles, media: MediaStore) -> list[Tool]:
     return [
         Tool(
             "read_file",
-            "Read a text file with line numbers, view an image, or list a folder.",
+            "Read a text file (lines are `N|text`), view an image, or list a folder.",
             schema(
                 "path",
                 path=parameter("string"),

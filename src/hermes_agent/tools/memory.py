@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
@@ -27,8 +28,9 @@ def memory_tool(files: MemoryFiles) -> Tool:
     """The tool that keeps facts."""
     return Tool(
         "memory",
-        "Facts for later sessions: target memory (work, environment) or user (the person). "
-        "Keep them short: every prompt includes them.",
+        "Facts for later sessions: target memory (work, environment) or user (the person). Save "
+        "what the user corrects or will want next time. Keep them short: every prompt includes "
+        "them.",
         schema(
             "action",
             action=parameter("string", enum=list(ACTIONS)),
@@ -60,6 +62,8 @@ def _entry(arguments: JsonObject) -> str:
     entry = _piece(arguments, "text").replace("\r\n", "\n")
     if SEPARATOR in f"\n{entry}\n":
         raise ToolError("A line with only `§` separates entries; an entry cannot contain it.")
+    if re.search(r"^\s*#", entry, re.MULTILINE):
+        raise ToolError("A line of an entry cannot begin with `#`: it would look like a heading.")
     entry.encode()  # lone surrogates are refused before anything is changed
     return entry
 

@@ -36,7 +36,8 @@ def patch_tool(limits: LimitsFiles) -> Tool:
     """The tool."""
     return Tool(
         "patch",
-        "Replace old_string, which must occur exactly once unless replace_all.",
+        "Replace old_string, which must occur exactly once unless replace_all. Give the text "
+        "without the line numbers of read_file.",
         schema(
             "path old_string new_string",
             path=parameter("string"),

@@ -6,7 +6,7 @@ which is offered in this mode only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.tools.base import (
     Tool,
@@ -22,7 +22,6 @@ from hermes_agent.tools.base import (
 if TYPE_CHECKING:
     from hermes_agent.permissions.approvals import Approvals
     from hermes_agent.tools.base import ToolContext
-    from hermes_agent.turn_hooks import HookInvoker
     from hermes_core.json_values import JsonObject
 
 PLAN_TOOL: Final = "present_plan"
@@ -30,8 +29,8 @@ START_CHOICE, KEEP_PLANNING = CHOICES = ("Start with this plan", "Keep planning"
 AFFIRMATIVE: Final = frozenset({START_CHOICE.casefold(), "yes", "y", "ok", "okay", "start", "go"})
 QUESTION: Final = "{plan}\n\nStart? The agent may then change files in the working folder."
 PLAN_NOTE: Final = (
-    "[Plan mode: look, ask and think; nothing can be changed. When you know what to do, call "
-    "present_plan with the steps. You can act after the user has approved them.]"
+    "Plan mode: look, ask and think; nothing can be changed. When you know what to do, call "
+    "present_plan with the steps. You can act after the user has approved them."
 )
 NO_USER_TEXT: Final = "No user can be asked here. Give the plan as your answer and stop."
 APPROVED: Final = "The user approved the plan, and plan mode is off. Carry it out now."
@@ -61,14 +60,3 @@ def plan_tool(approvals: Approvals) -> Tool:
         reporting_errors(run),
         is_offered=lambda: approvals.mode == "plan",
     )
-
-
-def with_plan_note(announce: HookInvoker, approvals: Approvals) -> HookInvoker:
-    """The hooks of a turn; in plan mode each prompt states that."""
-
-    def invoke(name: str, **facts: Any) -> list[Any]:
-        results = announce(name, **facts)
-        is_told = name == "pre_llm_call" and approvals.mode == "plan"
-        return [*results, {"context": PLAN_NOTE}] if is_told else results
-
-    return invoke

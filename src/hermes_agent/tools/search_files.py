@@ -178,7 +178,8 @@ def search_tool(jobs: Jobs, limits: LimitsCommands) -> Tool:
     """The tool."""
     return Tool(
         "search_files",
-        "Search file contents by regex (mode content) or file names by glob (mode files).",
+        "Search file contents by Rust regex, line by line (mode content), or file names by glob "
+        "(mode files). Hidden and ignored files are skipped unless `path` names them.",
         schema(
             "pattern",
             pattern=parameter("string"),

@@ -70,8 +70,10 @@ def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
     return [
         Tool(
             "terminal",
-            "Run a shell command; returns output and exit code. No stdin. For servers and "
-            "long work set background, then use `process`.",
+            "Run a shell command; returns output (stdout and stderr together, the middle of more "
+            "than 30,000 characters cut) and exit code. No stdin. Each call starts in the working "
+            "folder; `cd` does not last. Calls of one answer run in order. For servers and long "
+            "work set background, then use `process`.",
             schema(
                 "command",
                 command=parameter("string"),

@@ -11,7 +11,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Final
 
-from hermes_compat.plugins.unsupported import module_reason, refuse_module, warn_deprecated
+from hermes_compat.plugins.unsupported import module_reason, refuse_module
+from hermes_plugin_host.interface import warn_deprecated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import logging
 from typing import Final
 
 from hermes_core.errors import PluginError
@@ -69,12 +67,3 @@ def refuse_module(name: str) -> UnsupportedModuleError:
     """The error for a module."""
     text = f"the module {name} of hermes-agent is not available: {module_reason(name)}"
     return UnsupportedModuleError(f"{text}. See {PAGE}.")
-
-
-log = logging.getLogger(__name__)
-
-
-@functools.cache  # once in a process
-def warn_deprecated(name: str, instead: str) -> None:
-    """Log that a name is deprecated, once."""
-    log.warning("%s is deprecated: use %s", name, instead)

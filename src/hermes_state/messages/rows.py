@@ -233,6 +233,7 @@ class MessageRow(NamedTuple):
     observed: int | None
     active: int | None
     compacted: int | None
+    display_metadata: str | None  # of a prompt: a note to the model
     others: tuple[SqlValue, ...]
 
     @property
@@ -275,13 +276,19 @@ def other_columns(columns: Columns) -> tuple[str, ...]:
 
 def by_column(columns: Columns, message: MessageRow) -> dict[str, object]:
     """All columns of a message."""
-    names = (*COLUMNS, *other_columns(columns))
-    return dict(zip(names, message[:-1] + message.others, strict=True))
+    return dict(zip(column_names(columns), message[:-1] + message.others, strict=True))
+
+
+def column_names(columns: Columns) -> tuple[str, ...]:
+    """All columns of a message: those of `MessageRow`, then the file's further ones."""
+    return (*COLUMNS, *other_columns(columns))
 
 
 def select_list(columns: Columns) -> str:
-    """All columns of a message: those of `MessageRow`, then the file's further ones."""
-    return ", ".join((*COLUMNS, *other_columns(columns)))
+    """What is selected of a message; a column that the file lacks is empty."""
+    present = ("id", "session_id", *columns.messages)
+    names = column_names(columns)
+    return ", ".join(name if name in present else f"NULL AS {name}" for name in names)
 
 
 def to_messages(rows: Iterable[tuple[Any, ...]]) -> list[MessageRow]:
@@ -332,6 +339,8 @@ def as_turn(row: MessageRow) -> Message:
         turn["observed"] = True
     if row.finish_reason == HOOK_FEEDBACK:
         turn["finish_reason"] = HOOK_FEEDBACK
+    if row.display_metadata and row.role == "user":
+        turn["display_metadata"] = decode_json(row.display_metadata)
     return turn if row.role != "assistant" else turn | _assistant_fields(row)
 
 

@@ -19,7 +19,7 @@ from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.transaction import read_only_uri
 from hermes_state.engine.values import amount_of, text_of
 from hermes_state.messages.copies import NO_ORIGIN
-from hermes_state.messages.rows import select_list, shared_content
+from hermes_state.messages.rows import column_names, select_list, shared_content
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
     SESSION_INTERNAL,
@@ -264,7 +264,7 @@ class SessionRecord:
         self._identities.begin_session(self._reader, self._row_ids[-1] if self._row_ids else 0)
         names = self._reader.prepared(select_list)
         sql = f"SELECT {names} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608
-        columns = names.split(", ")
+        columns = self._reader.prepared(column_names)
         positions = RowPositions(self._reader)
         for position, values in enumerate(self._rows(sql)):
             row = dict(zip(columns, values, strict=True))

@@ -7,6 +7,7 @@ a millisecond at every start.
 import enum
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
+from hermes_core.json_values import parse_object
 from hermes_state.engine.values import amount_sql, number_sql
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ class SessionRow(NamedTuple):
     expiry_finalized: ExtraFlag
     system_prompt: str | None  # None in lists
     others: "tuple[SqlValue, ...]"
+
+    def marker(self, name: str) -> object:
+        """What Hermes has stored under a name in the configuration; None without it."""
+        return (parse_object(self.model_config or "{}") or {}).get(name)
 
 
 COLUMNS: Final = SessionRow._fields[:-1]

@@ -62,9 +62,6 @@ TOKEN_VARIABLE: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variab
 SEND_SECONDS: Final = 60.0
 MAX_TEXT_CHARS: Final = 1900  # Discord takes 2000
 MAX_NONCE_CHARS: Final = 25
-NOT_CONNECTED: Final = SendResult(
-    False, error="Discord is not connected", error_kind=ErrorKind.TRANSIENT
-)
 
 
 class DiscordAdapter(ReportsProblem):
@@ -188,7 +185,7 @@ class DiscordAdapter(ReportsProblem):
                 data = await asyncio.to_thread(outgoing.file.read_bytes)
                 options["file"] = discord.File(io.BytesIO(data), outgoing.file.name)
         except PlatformDownError:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         except (OSError, ValueError) as error:
             text = f"message cannot be sent: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
@@ -200,7 +197,7 @@ class DiscordAdapter(ReportsProblem):
             channel = self._channel(outgoing.thread_id or outgoing.chat_id)
             message = channel.get_partial_message(int(message_id))
         except PlatformDownError:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         except ValueError as error:
             return SendResult(False, error=str(error), error_kind=ErrorKind.NOT_FOUND)
         no_mentions = discord.AllowedMentions.none()

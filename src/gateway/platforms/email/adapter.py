@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_TEXT_CHARS: Final = 100_000
-NOT_CONNECTED: Final = SendResult(
-    False, error="the mailbox is not connected", error_kind=ErrorKind.TRANSIENT
-)
 
 
 class EmailAdapter(ReportsProblem):
@@ -102,7 +99,7 @@ class EmailAdapter(ReportsProblem):
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file, as a reply in its thread."""
         if self._threads is None:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         record = self._threads.get(outgoing.chat_id, outgoing.thread_id)
         try:
             mail = await asyncio.to_thread(create_mail, self._settings, outgoing, record)

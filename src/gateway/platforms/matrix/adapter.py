@@ -134,9 +134,6 @@ TYPING_MILLISECONDS: Final = 10_000
 NOT_IN_ROOM: Final = SendResult(
     False, error="the bot is not in this room", error_kind=ErrorKind.FORBIDDEN
 )
-NOT_CONNECTED: Final = SendResult(
-    False, error="Matrix is not connected", error_kind=ErrorKind.TRANSIENT
-)
 
 
 class MatrixAdapter(ReportsProblem):
@@ -267,7 +264,7 @@ class MatrixAdapter(ReportsProblem):
     async def _send_file(self, outgoing: OutgoingMessage) -> SendResult:
         path = outgoing.file
         if self._client is None or path is None:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         try:
             is_encrypted = await self._is_encrypted(outgoing.chat_id)
             file = await files.upload_file(self._client, path, is_encrypted=is_encrypted)
@@ -301,7 +298,7 @@ class MatrixAdapter(ReportsProblem):
     ) -> SendResult:
         client, machine, rooms = self._client, self._machine, self._rooms
         if client is None or machine is None or rooms is None:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         try:
             if await self._is_encrypted(room_id):
                 users = (await rooms.get(room_id)).members
@@ -321,7 +318,7 @@ class MatrixAdapter(ReportsProblem):
     async def _is_encrypted(self, room_id: str) -> bool:
         """Whether a room is encrypted; one that was encrypted once always is."""
         if self._machine is None or self._rooms is None:
-            raise PlatformDownError(str(NOT_CONNECTED.error))
+            raise PlatformDownError(str(self._problems.not_connected.error))
         store = self._machine.store
         if room_id not in store.encrypted_rooms and (await self._rooms.get(room_id)).is_encrypted:
             store.add_encrypted_room(room_id)

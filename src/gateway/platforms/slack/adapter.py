@@ -70,9 +70,6 @@ EMOJI_NAMES: Final = {
     "❤️": "heart",
     "🤔": "thinking_face",
 }
-NOT_CONNECTED: Final = SendResult(
-    False, error="Slack is not connected", error_kind=ErrorKind.TRANSIENT
-)
 
 
 class SlackAdapter(ReportsProblem):
@@ -184,7 +181,7 @@ class SlackAdapter(ReportsProblem):
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file; if Slack rejects the formatting, as plain text."""
         if self._web is None:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         if outgoing.file is not None:
             return await self._send_file(self._web, outgoing)
         text = mrkdwn.render_mrkdwn(outgoing.text)
@@ -214,7 +211,7 @@ class SlackAdapter(ReportsProblem):
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Replace the text of a message."""
         if self._web is None:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         text = mrkdwn.render_mrkdwn(outgoing.text)
         request = self._web.chat_update(channel=outgoing.chat_id, ts=message_id, text=text)
         return await self._send_result(request)

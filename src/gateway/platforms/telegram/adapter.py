@@ -38,7 +38,7 @@ from aiohttp import ClientError
 from pydantic import ValidationError
 
 from gateway import config_values
-from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
+from gateway.platforms.base import Abilities, OutgoingMessage, SendResult
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
 from gateway.platforms.quarantine import UpdateGuard
 from gateway.platforms.telegram.messages import UPDATE_TYPES, TelegramFiles, read_press, read_update
@@ -67,9 +67,6 @@ MAX_MENU_CHARS: Final = 256
 UNAUTHORIZED_TEXT: Final = (
     "Telegram rejected the token. Send /token to @BotFather to see the right one, or /newbot to "
     "create a bot, and set TELEGRAM_BOT_TOKEN."
-)
-NOT_CONNECTED: Final = SendResult(
-    False, error="Telegram is not connected", error_kind=ErrorKind.TRANSIENT
 )
 
 
@@ -194,12 +191,16 @@ class TelegramAdapter(ReportsProblem):
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file."""
-        return NOT_CONNECTED if self._sender is None else await self._sender.send(outgoing)
+        return (
+            self._problems.not_connected
+            if self._sender is None
+            else await self._sender.send(outgoing)
+        )
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
         """Replace the text of a message."""
         if self._sender is None:
-            return NOT_CONNECTED
+            return self._problems.not_connected
         return await self._sender.edit(outgoing, message_id)
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
