@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.sandbox.runner import find_sandbox
-from hermes_agent.tools import files, process_groups, real_paths
+from hermes_agent.tools import process_groups, real_paths
 from hermes_agent.tools.base import (
     Tool,
     ToolError,
@@ -36,6 +36,7 @@ from hermes_agent.tools.base import (
     success,
     text,
 )
+from hermes_agent.tools.text_encoding import SNIFF_BYTES, displayable_text
 from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _search(jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: 
 
 
 def _short(line: str, cwd: Path) -> str:
-    line = files.displayable_text(line).removeprefix(f"{cwd}/")
+    line = displayable_text(line).removeprefix(f"{cwd}/")
     return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} […]"
 
 
@@ -436,7 +437,7 @@ def _matches(
     is_visible: Callable[[Path], bool],
 ) -> Iterator[FileMatch]:
     data = _read_visible(file, is_visible)
-    if b"\0" in data[: files.SNIFF_BYTES] or query.is_over:
+    if b"\0" in data[:SNIFF_BYTES] or query.is_over:
         return
     for line_number, line in pattern.matching_lines(data.decode(errors="replace")):
         yield FileMatch(file, f"{file}:{line_number}:{line}")

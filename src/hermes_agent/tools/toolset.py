@@ -14,7 +14,7 @@ from hermes_agent.tools.base import (
     success,
     text,
 )
-from hermes_agent.tools.files import file_tools
+from hermes_agent.tools.files import SeenFiles, file_tools
 from hermes_agent.tools.memory import memory_tool, session_search_tool
 from hermes_agent.tools.patch import patch_tool
 from hermes_agent.tools.search_files import search_tool
@@ -70,11 +70,12 @@ def standard_tools(
     media: MediaStore | None = None,
 ) -> list[Tool]:
     """Every tool; without a history, none that searches it. *media* keeps images."""
+    seen = SeenFiles()
     results = [session_search_tool(history)] if history is not None else []
     return [
         *terminal_tools(jobs, limits),
-        *file_tools(limits, media or of_home()),
-        patch_tool(limits),
+        *file_tools(limits, media or of_home(), seen),
+        patch_tool(limits, seen),
         search_tool(jobs, limits),
         memory_tool(memory),
         *results,
