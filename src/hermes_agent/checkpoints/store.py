@@ -210,6 +210,15 @@ class CheckpointStore:
         self._marker(record.number).unlink(missing_ok=True)
         return record if record.files else None
 
+    def covers(self, opened: OpenCheckpoint, path: Path) -> bool:
+        """Whether the checkpoint of a turn has a file, or would have a new one."""
+        if not path.is_relative_to(self.folder):
+            return False
+        name = os.fsencode(path.relative_to(self.folder))
+        if name in opened.snapshot.modes:
+            return True
+        return not (self._files.problem(name) or self.repository.ignores(name))
+
     def take_snapshot(self) -> FolderSnapshot:
         """Store the state of the folder, while the store is locked.
 
