@@ -7,6 +7,7 @@ import platform
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.context.plain_results import with_plain_result
 from hermes_agent.events import Failed
 from hermes_agent.messages import image_in
 
@@ -210,7 +211,8 @@ def with_short_results(messages: list[Message], characters: int) -> list[Message
 
 
 def shorten(message: Message, characters: int) -> Message:
-    """The message; of a long result, without the middle."""
+    """The message as it is sent: a result as plain text, of a long one without the middle."""
+    message = with_plain_result(message)
     text = message.get("content")
     if message.get("role") != "tool" or not isinstance(text, str) or len(text) <= characters:
         return message
