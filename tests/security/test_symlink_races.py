@@ -35,7 +35,7 @@ class FileCall:
         self._guard = ApprovalGuard(approvals, no_plugins, "test")
         limits = CommandLimits(approvals, self._guard, None)  # type: ignore[arg-type]
         seen = SeenFiles()
-        own = [*file_tools(limits, of_home(), seen), patch_tool(limits, seen)]
+        own = [*file_tools(limits, of_home(), seen, lambda _path: None), patch_tool(limits, seen)]
         tools = {item.name: item for item in own}
         self._tool, self._arguments = tools[tool], arguments
         self._context = ToolContext(

@@ -33,7 +33,7 @@ from hermes_agent.tools.text_encoding import (
 from hermes_core.atomic_files import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from hermes_agent.tools.text_encoding import TextFile
     from hermes_core.json_values import JsonData, JsonObject
     from hermes_core.media_store import MediaStore
+
+    # The file of a whole output, by the path that a result names; None for other paths.
+    KeptOutputPath = Callable[[Path], Path | None]
 
 
 class LimitsFiles(Protocol):
@@ -165,7 +168,9 @@ IMAGE_TYPES = {  # the MIME type, and what the end of a complete file contains
 }
 
 
-def file_tools(limits: LimitsFiles, media: MediaStore, seen: SeenFiles) -> list[Tool]:
+def file_tools(
+    limits: LimitsFiles, media: MediaStore, seen: SeenFiles, kept_output: KeptOutputPath
+) -> list[Tool]:
     """Reading and writing whole files; *media* keeps the images that are read."""
     return [
         Tool(
@@ -177,7 +182,7 @@ def file_tools(limits: LimitsFiles, media: MediaStore, seen: SeenFiles) -> list[
                 offset=parameter("integer", "first line, from 1"),
                 limit=parameter("integer", "lines, default 500"),
             ),
-            reporting_errors(FileReader(limits, media, seen).run),
+            reporting_errors(FileReader(limits, media, seen, kept_output).run),
             always_reads,
         ),
         Tool(
@@ -192,8 +197,11 @@ def file_tools(limits: LimitsFiles, media: MediaStore, seen: SeenFiles) -> list[
 class FileReader:
     """The tool `read_file`."""
 
-    def __init__(self, limits: LimitsFiles, media: MediaStore, seen: SeenFiles) -> None:
+    def __init__(
+        self, limits: LimitsFiles, media: MediaStore, seen: SeenFiles, kept_output: KeptOutputPath
+    ) -> None:
         self._limits = limits
+        self._kept_output = kept_output
         self._media = media
         self._seen = seen
 
@@ -203,7 +211,7 @@ class FileReader:
         first = number(arguments, "offset", 1, 1, 2**53)
         limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
         try:
-            handle = real_paths.open_file(path)
+            handle = real_paths.open_file(self._kept_output(path) or path)
         except FileNotFoundError:
             if path.is_relative_to(TEMPORARY) and not path.is_relative_to(context.cwd):
                 raise ToolError(MISSING_TEMPORARY.format(path=path)) from None

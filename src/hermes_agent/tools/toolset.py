@@ -74,7 +74,7 @@ def standard_tools(
     results = [session_search_tool(history)] if history is not None else []
     return [
         *terminal_tools(jobs, limits),
-        *file_tools(limits, media or of_home(), seen),
+        *file_tools(limits, media or of_home(), seen, jobs.kept_output),
         patch_tool(limits, seen),
         search_tool(jobs, limits),
         memory_tool(memory),
