@@ -89,6 +89,19 @@ def failure(message: str, **facts: JsonData) -> str:
     return json.dumps({**facts, "error": message}, ensure_ascii=False)
 
 
+def with_news(result: str, news: str) -> str:
+    """A result with what has happened in the background; unchanged without news."""
+    if not news:
+        return result
+    try:
+        document = json.loads(result)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return f"{result}\n\n{news}"
+    return json.dumps({**document, "background": news}, ensure_ascii=False)
+
+
 def error_in(result: str) -> str | None:
     """The error of a result; None if it is not a JSON object with one."""
     if '"error"' not in result:

@@ -184,6 +184,7 @@ class CommandJob:
         self.output = OutputBuffer(kept=kept)
         self._ended: float | None = None
         self.pipe_is_open = True
+        self.is_awaited = False  # it runs in the background, and the model has not read its end
 
     @property
     def pid(self) -> int:
@@ -373,6 +374,7 @@ class Jobs:
 
     def follow(self, job: CommandJob) -> None:
         """Keep a command that runs in the background, and read its output."""
+        job.is_awaited = True
         threading.Thread(target=job.listen_on, name=f"hermes {job.id}", daemon=True).start()
         for old in [item for item in self.all() if not item.is_running][:-MAX_FINISHED_JOBS]:
             self.forget(old)
@@ -392,7 +394,19 @@ class Jobs:
             self.follow(job)
         if not runs_on:
             self.forget(job)
+        job.is_awaited = runs_on
         return runs_on
+
+    def pop_news(self) -> str:
+        """Which background jobs have ended since the last call, a line for each; or empty."""
+        ended = [job for job in self.all() if job.is_awaited and not job.is_running]
+        for job in ended:
+            job.is_awaited = False
+        return "\n".join(
+            f"Background {job.id} (`{job.command[:100]}`) has ended with exit code "
+            f"{job.exit_code}; `process` shows its output."
+            for job in ended
+        )
 
     def find(self, job_id: str) -> CommandJob:
         """The job of that name."""
