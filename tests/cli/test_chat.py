@@ -362,3 +362,19 @@ def test_plugins_are_notified_of_every_end_once(
         "on_session_end True",
         "on_session_finalize None",
     ]
+
+
+def test_a_background_job_that_is_stopped_at_the_end_is_named(hermes: Hermes, serve: Any) -> None:
+    step = {"calls": [call("terminal", command="sleep 300", background=True)]}
+    server = serve(json.dumps([step, {"say": "Started."}]))
+    result = hermes("chat", "-q", "go", "--mode", "full", "--model", model_argument(server))
+    assert result.out.strip() == "Started."
+    assert "Stopped a background job: sleep 300" in result.err
+
+
+def test_calls_that_repeat_in_turn_are_stopped(hermes: Hermes, serve: Any) -> None:
+    steps = [{"calls": [call("terminal", command=f"echo {number % 2}")]} for number in range(20)]
+    server = serve(json.dumps(steps))
+    result = hermes("chat", "-q", "go", "--mode", "full", "--model", model_argument(server))
+    assert "made the same call 5 times" in result.out + result.err
+    assert len(server.requests) == 10
