@@ -86,6 +86,11 @@ MAX_CONTINUATIONS: Final = 5  # of a turn, by hooks
 CONTINUATION_LIMIT: Final = (
     f"A hook asked {MAX_CONTINUATIONS + 1} times to continue; the turn ends anyway."
 )
+LONG_PROMPT: Final = (
+    "This message has about {tokens:,} tokens, and the context window {window:,}: the model may "
+    "reject it or read only a part. Put the text into a file and name that; the agent reads it in "
+    "pages."
+)
 FEEDBACK_PREFIX: Final = "Feedback from a hook before the end of the turn: "
 
 
@@ -253,6 +258,7 @@ class Turn:
         if self._deps.window.is_exceeded_by(self._size()):
             yield from self._free_up_context(request, number)
             request = self._request(tools, number)
+            yield from self._long_prompt_notice(number)
         answer = yield from self._send_request(request, number)
         if not self._is_too_long(answer):
             return answer
@@ -262,6 +268,13 @@ class Turn:
         if not has_room:
             return answer
         return (yield from self._send_request(self._request(tools, number), number))
+
+    def _long_prompt_notice(self, number: int) -> Iterator[Notice]:
+        """Say before the first request if the prompt alone is longer than the window."""
+        window = self._deps.provider.current.window
+        tokens = message_tokens(self.messages[self.prompt_index]) if self.messages else 0
+        if number == 1 and tokens > window:
+            yield Notice(LONG_PROMPT.format(tokens=tokens, window=window))
 
     def _size(self) -> int:
         """The approximate number of tokens of the request."""

@@ -60,3 +60,13 @@ def test_a_request_has_text_and_the_history_json(tmp_path: Path) -> None:
     sent = [message["content"] for message in requests[-1]["messages"] if message["role"] == "tool"]
     assert sent == ['1|x = "1"\n[lines: 1]', "Error: No such file or directory: missing"]
     assert requests[-1]["messages"][: len(requests[1]["messages"])] == requests[1]["messages"]
+
+
+def test_a_path_with_a_nul_character_is_refused(tmp_path: Path) -> None:
+    steps = [
+        tool_call_step("write_file", {"path": "a\0b", "content": "x"}),
+        tool_call_step("terminal", {"command": "ls", "cwd": "a\0b"}),
+    ]
+    with open_conversation(tmp_path, *steps) as conversation:
+        errors = [result["error"] for result in conversation.results()]
+    assert errors == ["A path cannot contain NUL characters."] * 2

@@ -151,6 +151,7 @@ MAX_SEARCH_SECONDS = 60.0
 LINE_CHARACTERS = 300
 MAX_BYTES = 10_000_000
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
+ONE_LINE = "`pattern` is compared with single lines and cannot contain a line end."
 RIPGREP_NO_MATCH = 1  # exit code of ripgrep
 
 
@@ -320,6 +321,8 @@ def _by_ripgrep(
             for line in process.stdout or ():
                 yield _parsed(os.fsdecode(line).rstrip("\r\n"))
             complaint = process.stderr.read() if process.stderr else b""
+            if b"--multiline" in complaint:
+                raise ToolError(ONE_LINE)
             if process.wait() > RIPGREP_NO_MATCH and complaint:
                 raise ToolError(complaint.decode(errors="replace").strip()[:500])
         finally:

@@ -171,3 +171,10 @@ def test_a_glob_does_not_include_hidden_and_ignored_files(bench):
     (bench.cwd / ".github/ci.yml").write_text("needle\n")
     named = bench("search_files", pattern=".github/*.yml", mode="files")
     assert named["matches"] == [".github/ci.yml"]
+
+
+@pytest.mark.skipif(RG is None, reason="no ripgrep here")
+def test_a_pattern_with_a_line_end_is_refused_in_our_words(bench):
+    (bench.cwd / "a").write_text("a\nb\n")
+    error = bench("search_files", pattern="a\\nb")["error"]
+    assert error == "`pattern` is compared with single lines and cannot contain a line end."
