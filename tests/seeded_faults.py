@@ -72,7 +72,7 @@ FAULTS: Final = (
     Fault("hermes_agent/context/window.py", "    if sum(map(message_tokens, messages)) <= tokens or not messages:", "    if True:", "agent"),
     Fault("hermes_agent/providers/retry.py", "                drops_text=has_streamed,", "                drops_text=False,", "agent"),
     Fault("hermes_agent/turn.py", "        if number == self._deps.max_steps:", "        if False:", "agent/test_turn.py"),
-    Fault("hermes_agent/tools/files.py", "        if require_regular_file(path, os.fstat(file.fileno())).st_size > MAX_EDIT_BYTES:", "        if False:", "agent/tools"),
+    Fault("hermes_agent/tools/files.py", "        if require_regular_file(path, os.fstat(handle)).st_size > MAX_EDIT_BYTES:", "        if False:", "agent/tools"),
     # Core, plugins, dashboard
     Fault("hermes_core/schedules/rules.py", "    if _exists(first, zone):", "    if True:", "core/test_schedule_rules.py"),
     Fault("gateway/schedules/scheduler.py", "    if policy is CatchUp.SKIP and now - latest > GRACE_SECONDS:", "    if policy is CatchUp.SKIP and False:", "gateway/test_catch_up.py"),

@@ -157,8 +157,10 @@ class AIAgent:
         limits: TurnLimits = DEFAULT_LIMITS,
         checkpoints: TurnCheckpoints | None = None,
         max_steps: int = MAX_STEPS,
+        pop_news: Callable[[], str] = str,
         **fields: Any,
     ) -> None:
+        self._pop_news = pop_news
         self._limits = limits
         self._checkpoints = checkpoints
         self._max_steps = max_steps
@@ -461,6 +463,7 @@ class AIAgent:
             ContextWindow(self._provider, self._compress),
             self.conversation_store.prepared,
             self._with_changes,
+            pop_news=self._pop_news,
             max_steps=self._max_steps,
         )
 

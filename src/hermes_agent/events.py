@@ -26,6 +26,7 @@ END_MARKS: Final = {
     "error": "incomplete: the request failed",
 }
 MAX_REPEATED_CALLS: Final = 5
+MAX_CYCLE: Final = 3  # answers that repeat in turn
 MAX_CUT_CALLS: Final = 2  # in a row
 MAX_CALL_CHARACTERS: Final = 120
 CUT_CALL_TEXT: Final = (
@@ -140,16 +141,20 @@ class CallHistory:
     """Notices repeated tool calls of a turn."""
 
     def __init__(self) -> None:
-        self._last: tuple[object, ...] = ()
-        self._count = 0
+        self._answers: list[tuple[object, ...]] = []  # the last ones
         self._cut_count = 0
 
     def add(self, calls: tuple[ToolCall, ...], results: dict[str, str]) -> bool:
-        """Add the calls of an answer; whether the same ones had the same results too often."""
+        """Add the calls of an answer; whether the same ones had the same results too often.
+
+        These may be those of one answer, or of a few answers that repeat in turn.
+        """
         key = tuple((call.name, call.arguments, results.get(call.id)) for call in calls)
-        self._count = self._count + 1 if key == self._last else 1
-        self._last = key
-        return self._count >= MAX_REPEATED_CALLS
+        answers = self._answers = [*self._answers, key][-MAX_REPEATED_CALLS * MAX_CYCLE :]
+        return any(
+            answers[-MAX_REPEATED_CALLS * cycle :] == answers[-cycle:] * MAX_REPEATED_CALLS
+            for cycle in range(1, MAX_CYCLE + 1)
+        )
 
     def add_cut(self, calls: tuple[ToolCall, ...]) -> bool:
         """Add the cut calls of an answer; whether there were some in too many answers."""

@@ -23,6 +23,7 @@ from hermes_agent.tools.base import (
     success,
     text,
 )
+from hermes_agent.tools.text_encoding import displayable_text
 from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
@@ -239,7 +240,7 @@ def skill_text(skill: Skill, file_name: str = SKILL_FILE) -> str:
     path = (folder / file_name).resolve()
     if not path.is_relative_to(folder):
         raise ToolError(f"{file_name!r} is not inside the skill's folder.")
-    content = text_files.displayable_text(
+    content = displayable_text(
         text_files.load(path).text if skill.trusted is None else _trusted_text(skill.trusted, path)
     )
     if len(content) <= MAX_CHARACTERS:

@@ -47,7 +47,7 @@ from hermes_agent.events import (
 from hermes_agent.messages import ModelRequest, Usage, result_message
 from hermes_agent.providers.failures import interrupted
 from hermes_agent.toolbox import TurnContext
-from hermes_agent.tools.base import failure
+from hermes_agent.tools.base import failure, with_news
 from hermes_agent.turn_control import join_texts, joint_identity
 from hermes_core.isolate import Failure, attempt
 from hermes_core.messages import HOOK_FEEDBACK, is_prompt
@@ -111,6 +111,7 @@ class TurnDependencies(NamedTuple):
     # A prompt with the note about what has changed since the messages before it.
     with_changes: Callable[[NewPrompt, list[Message]], NewPrompt]
     on_answer: AnswerHook | None = None
+    pop_news: Callable[[], str] = str  # what has happened in the background since the last call
     max_steps: int = MAX_STEPS
 
 
@@ -158,6 +159,7 @@ class Turn:
         self._plugin_context = deps.hooks.turn_started(
             content, list(self.messages), is_first=is_first
         )
+        self._plugin_context = "\n\n".join(filter(None, (self._plugin_context, deps.pop_news())))
         self.prompt_index = len(self.messages)
         self.messages.append(prompt.message())
         yield TurnStarted(deps.store.session_id, self._turn_id)
@@ -465,10 +467,11 @@ class Turn:
                 for is_cut, group in groups
             ):
                 if isinstance(event, ToolFinished):
-                    row_id = deps.store.add_result(event.call, event.result, self._lease)
+                    result = with_news(event.result, deps.pop_news())
+                    row_id = deps.store.add_result(event.call, result, self._lease)
                     results[event.call.id] = event.result
-                    self.messages.append(result_message(event.call, event.result))
-                    yield event
+                    self.messages.append(result_message(event.call, result))
+                    yield event._replace(result=result)
                     yield MessageStored("tool", row_id)
                 else:
                     yield event

@@ -214,7 +214,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         provider, tools, session_id=options.session_id, source=options.source,
         prompts=prompts, prompter=prompter_of_role(options.role, asks),
         review_turns=0 if memory is None else settings.get_int("memory.review_turns"),
-        checkpoints=checkpoints,
+        checkpoints=checkpoints, pop_news=jobs.pop_news,
     )  # fmt: skip
     is_chat = options.chat is not None or bool(options.session_key)
     withdraw = offer_to_plugins(agent, is_chat=is_chat)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from hermes_agent.tools import files, real_paths
 from hermes_agent.tools.base import ToolError
+from hermes_agent.tools.text_encoding import displayable_text
 from hermes_core import human_format, media_store
 from hermes_core.errors import UsageError
 
@@ -220,8 +221,8 @@ class MentionReader:
             files.require_regular_file(real, os.fstat(file.fileno()))
             data = file.read(4 * (limit + 1))
             is_whole = not file.read(1)
-        files.require_text(real, data[: files.SNIFF_BYTES])
-        text = data.decode(files.encoding_of(data), errors="replace")
+        data = data if is_whole else data[: data.rfind(b"\n") + 1] or data
+        text = displayable_text(files.decoded(real, data).text.removeprefix("\ufeff"))
         is_cut = len(text) > limit or not is_whole
         lines = human_format.plural(len(text.splitlines()), "line")
         if is_cut:

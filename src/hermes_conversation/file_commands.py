@@ -14,7 +14,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     from hermes_agent.checkpoints.records import Checkpoint
     from hermes_conversation.conversation import Conversation
-    from hermes_conversation.file_history import CheckpointSelection, FileOutcome
+    from hermes_conversation.file_history import CheckpointSelection, FileHistory, FileOutcome
 
 DIFF_HINT: Final = "[all|last|NUMBER]"
 CHECKPOINTS_HINT: Final = "[diff NUMBER|restore NUMBER [PATH]]"
@@ -184,3 +184,22 @@ def kept_files_notice(selection: CheckpointSelection) -> str:
     files = human_format.plural(count, "changed file")
     numbers = " ".join(map(str, selection.numbers))
     return f"Their {files} stay; /checkpoints restore {numbers} restores them."
+
+
+def undone_files_notice(history: FileHistory, message_id: int) -> str:
+    """What remains undone in files after the messages from a prompt on were restored."""
+    if not message_id or not history.is_available:
+        return ""
+    turns = set(history.since_prompt(message_id).numbers)
+    restores = [record for record in history.all().records if record.kind == RESTORE]
+    undone = {number for record in restores for number in record.restored}
+    numbers = [
+        record.number
+        for record in restores
+        if turns & set(record.restored) and record.number not in undone
+    ]
+    count = len(history.numbered(numbers).plan().paths)
+    if not count:
+        return ""
+    files, listed = human_format.plural(count, "file"), " ".join(map(str, numbers))
+    return f"Undone changes of {files} stay undone; /checkpoints restore {listed} redoes them."

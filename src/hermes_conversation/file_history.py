@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.archive import CheckpointArchive
+from hermes_agent.checkpoints.folder_files import real_folder
 from hermes_agent.checkpoints.git_process import find_git
 from hermes_agent.checkpoints.records import TURN
 from hermes_agent.checkpoints.restore import FileRestore, diff_of
@@ -197,8 +198,11 @@ def select_records(
 ) -> Iterator[FolderCheckpoints]:
     """Closed checkpoints by folder; those of turns that were killed are closed first."""
     stores: Sequence[CheckpointStore] = (
-        list(archive.stores()) if folder is None else [archive.store(folder)]
+        list(archive.stores())
+        if folder is None
+        else [archive.store(folder), archive.edited_files()]
     )
+    real = "" if folder is None else str(real_folder(folder))
     for store in stores:
         if not store.exists:
             continue
@@ -206,7 +210,7 @@ def select_records(
         records = [
             record
             for record in store.repository.records()
-            if not record.is_open and is_wanted(record)
+            if not record.is_open and is_wanted(record) and real in {"", record.folder}
         ]
         if records:
             yield FolderCheckpoints(store, records)

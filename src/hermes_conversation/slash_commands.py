@@ -230,10 +230,15 @@ def _checkpoints(conversation: Conversation, words: str) -> CommandOutcome:
 
 
 def _redo(conversation: Conversation, _words: str) -> CommandOutcome:
+    before = {prompt.message_id for prompt in conversation.prompts()}
     rows = conversation.redo()
-    return CommandOutcome(
-        f"Restored {human_format.plural(rows, 'message')}." if rows else "Nothing to redo."
-    )
+    if not rows:
+        return CommandOutcome("Nothing to redo.")
+    done = f"Restored {human_format.plural(rows, 'message')}."
+    restored = [prompt.message_id for prompt in conversation.prompts()]
+    first = min(set(restored) - before, default=0)
+    notice = file_commands.undone_files_notice(conversation.files, first)
+    return CommandOutcome("\n".join(filter(None, (done, notice))))
 
 
 def _retry(conversation: Conversation, _words: str) -> CommandOutcome:

@@ -1,4 +1,4 @@
-"""HTML as plain text: paragraphs, headings, lists, links and quotations stay recognizable.
+"""HTML as plain text, and web pages as Markdown: what a text consists of stays recognizable.
 
 Whatever was sent, the time is proportional to its length: the parser of the standard library reads
 the rest of a document again for every `<` of a tag or comment that does not end.
@@ -11,8 +11,11 @@ from collections import Counter
 from html import unescape
 from html.parser import HTMLParser
 from typing import Final
+from urllib.parse import urljoin
 
 PREFORMATTED: Final = "pre"
+FENCE: Final = "```"
+HTTP: Final = ("http://", "https://")
 HIDDEN: Final = "hidden"
 QUOTE: Final = "quote"
 MAX_DEPTH: Final = 10  # of quotations
@@ -34,22 +37,35 @@ QUOTE_CLASSES: Final = ("gmail_quote", "yahoo_quoted", "moz-cite-prefix", "proto
 HIDDEN_STYLE: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 MAIN_PART: Final = re.compile(r"<main\b[^<>]*>.*?(?:</main>|\Z)", re.DOTALL | re.IGNORECASE)
 TITLE: Final = re.compile(r"<title\b[^<>]*>([^<]*)</title>", re.IGNORECASE)
+BASE: Final = re.compile(r"<base\b[^<>]*\bhref\s*=\s*[\"']?([^\"'\s<>]+)", re.IGNORECASE)
 TAG: Final = re.compile(r"<[^<>]*>")
 COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 LONG_TAG: Final = re.compile(r"<[^<>]{2000,}>")  # e.g. an embedded picture
 UNFINISHED_TAG: Final = re.compile(r"<(?![^<>]*>)")
 
 
-def html_to_text(html: str, *, is_page: bool = False) -> str:
-    """The text of an HTML document; a very long one is cut.
+def html_to_text(html: str) -> str:
+    """The text of an HTML document; a very long one is cut."""
+    return _extracted(_closed(html[:MAX_HTML_CHARS]), TextExtractor())
 
-    Of a web page, navigation is left out, and everything around the main part if it has one.
+
+def page_to_markdown(html: str, url: str) -> str:
+    """A web page as Markdown with absolute links; a very long one is cut.
+
+    Navigation is left out, and everything around the main part if it has one.
     """
-    html = LONG_TAG.sub("", COMMENT.sub("", html[: MAX_PAGE_CHARS if is_page else MAX_HTML_CHARS]))
-    html = UNFINISHED_TAG.sub("&lt;", html)
-    if is_page:
-        html = max(MAIN_PART.findall(html), key=len, default=html)
-    parser = TextExtractor(is_page=is_page)
+    html = _closed(html[:MAX_PAGE_CHARS])
+    base = BASE.search(html)
+    main = max(MAIN_PART.findall(html), key=len, default=html)
+    return _extracted(main, PageExtractor(_joined(url, unescape(base[1])) if base else url))
+
+
+def _closed(html: str) -> str:
+    """A document without comments, long tags, and tags that do not end."""
+    return UNFINISHED_TAG.sub("&lt;", LONG_TAG.sub("", COMMENT.sub("", html)))
+
+
+def _extracted(html: str, parser: TextExtractor) -> str:
     try:
         parser.feed(html)
         parser.close()
@@ -67,15 +83,14 @@ def html_title(html: str) -> str:
 class TextExtractor(HTMLParser):
     """Collects the lines of a document; quoted lines start with `>`."""
 
-    def __init__(self, *, is_page: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self._is_page = is_page
         self._lines: list[str] = []
         self._line = ""
         self._open: list[tuple[str, str]] = []  # tags, and what each of them changes
         self._open_tags: Counter[str] = Counter()
         self._effects: Counter[str] = Counter()
-        self._links: list[tuple[str, int]] = []  # URLs, and where their texts start
+        self._links: list[tuple[str, int, int]] = []  # URLs, and where their texts start
 
     def text(self) -> str:
         """The text so far."""
@@ -93,31 +108,43 @@ class TextExtractor(HTMLParser):
             return
         if tag in LINE_TAGS | PARAGRAPH_TAGS:
             self._start_block(tag)
-        effect = HIDDEN if self._is_page and tag in AROUND_TAGS else _effect(tag, attributes)
+        effect = self._effect(tag, attributes)
         self._open.append((tag, effect))
         self._open_tags[tag] += 1
         self._effects[effect] += 1
-        if self._is_page and tag in HEADING_TAGS:
-            self._line = "#" * int(tag[1]) + " "
+        self._begin(tag, attributes)
+
+    def _effect(self, tag: str, attributes: dict[str, str]) -> str:
+        """What an element does to the text in it."""
+        return _effect(tag, attributes)
+
+    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
+        """Add what marks the start of an element."""
         if tag == "li":
             self._line = "- "
         elif tag == "a" and not self._is_hidden:
-            self._links.append((attributes.get("href", ""), len(self._line)))
+            self._links.append((attributes.get("href", ""), len(self._lines), len(self._line)))
 
     def handle_endtag(self, tag: str) -> None:
         """Note the end of an element; elements that were left open inside it end, too."""
         if not self._open_tags[tag]:
             return
         if tag == "a" and self._links:
-            self._end_link(*self._links.pop())
+            url, lines, start = self._links.pop()
+            if not self._is_hidden:
+                self._end_link(url, start if lines == len(self._lines) else len(self._line))
+        self._end(tag)
         if tag in LINE_TAGS | PARAGRAPH_TAGS:
             self._end_line()
-        elif tag in {"td", "th"}:
-            self._add(" ")
         while self._close_last() != tag:
             pass
         if tag in PARAGRAPH_TAGS:
             self._lines.append(self._prefix)
+
+    def _end(self, tag: str) -> None:
+        """Add what marks the end of an element."""
+        if tag in {"td", "th"}:
+            self._add(" ")
 
     def _close_last(self) -> str:
         tag, effect = self._open.pop()
@@ -163,9 +190,67 @@ class TextExtractor(HTMLParser):
     def _end_link(self, url: str, start: int) -> None:
         """Add the URL of a link whose text is not the URL."""
         label = self._line[start:].strip()
-        is_shown = url.startswith(("http://", "https://")) and url.rstrip("/") != label.rstrip("/")
-        if is_shown and not self._is_hidden:
+        if url.startswith(HTTP) and url.rstrip("/") != label.rstrip("/"):
             self._line += f" ({url})"
+
+
+class PageExtractor(TextExtractor):
+    """Collects the lines of a web page as Markdown."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__()
+        self._base = base
+        self._headings = 0  # of the current row of a table
+
+    def _effect(self, tag: str, attributes: dict[str, str]) -> str:
+        return HIDDEN if tag in AROUND_TAGS else super()._effect(tag, attributes)
+
+    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
+        super()._begin(tag, attributes)
+        if tag in HEADING_TAGS:
+            self._line = "#" * int(tag[1]) + " "
+        elif tag == PREFORMATTED and not self._is_hidden:
+            self._line = FENCE
+            self._end_line()
+        elif tag == "tr":
+            self._headings = 0
+        elif tag == "th":
+            self._headings += 1
+        elif tag == "code" and not self._open_tags[PREFORMATTED]:
+            self._add("`")
+
+    def _end(self, tag: str) -> None:
+        if tag in {"td", "th"}:
+            self._add(" | ")
+        elif tag == "tr":
+            self._line = self._line.rstrip(" |")
+            if self._headings > 1:
+                self._end_line()
+                self._line = "|".join(["---"] * self._headings)
+        elif tag == PREFORMATTED and not self._is_hidden:
+            if self._line:
+                self._end_line()
+            self._line = FENCE
+        elif tag == "code" and not self._open_tags[PREFORMATTED]:
+            self._add("`")
+
+    def _end_link(self, url: str, start: int) -> None:
+        """Make the text of a link one with an absolute URL; of a longer text, add the URL."""
+        label, target = self._line[start:].strip(), _joined(self._base, url)
+        if url.startswith("#") or not target.startswith((*HTTP, "mailto:")):
+            return
+        if label:
+            self._line = f"{self._line[:start]}[{label}]({target})"
+        else:
+            self._add(f"<{target}>")
+
+
+def _joined(base: str, url: str) -> str:
+    """A URL of a page as an absolute one; empty if it is none."""
+    try:
+        return urljoin(base, url.strip())
+    except ValueError:
+        return ""
 
 
 def _effect(tag: str, attributes: dict[str, str]) -> str:

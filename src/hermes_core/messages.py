@@ -42,6 +42,7 @@ class Message(TypedDict, total=False):
     tool_calls: list[ToolCallDict] | None
     tool_call_id: str | None
     tool_name: str | None
+    is_error: bool  # of a result in a request
     reasoning: str | None
     reasoning_content: str | None
     reasoning_details: object

@@ -20,7 +20,7 @@ from textual.widgets._markdown import (
 
 from hermes_agent.context.window import SUMMARIZED_NOTICE
 from hermes_agent.events import END_MARKS
-from hermes_agent.tools.patch import unified_diff
+from hermes_agent.tools.text_diff import unified_diff
 from hermes_conversation import agent_factory, attachments
 from hermes_conversation.tool_results import ToolReport, report_of
 from hermes_core import human_format

@@ -19,6 +19,7 @@ from hermes_agent import events
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools import files
 from hermes_agent.tools.base import ToolError
+from hermes_agent.tools.text_encoding import displayable_text
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.pending_input import (
@@ -118,7 +119,7 @@ def replaced_text(
         path = (cwd / Path(text_in(arguments, "path")).expanduser()).resolve()
         if is_hidden(path, cwd) or path.stat().st_size > MAX_TEXT_BYTES:
             return None
-        return files.displayable_text(files.load(path).text)
+        return displayable_text(files.load(path).text)
     except (OSError, ValueError, AttributeError, RuntimeError, ToolError):
         return None  # there is no such file, or the tool reports what is wrong with it
 

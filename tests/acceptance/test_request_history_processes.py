@@ -132,7 +132,7 @@ def test_after_a_kill_in_mid_tool(hermes: Hermes, serve: Any, tmp_path: Path) ->
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert sent[2]["content"] == "Wait."
     assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
-    assert json.loads(sent[3]["content"])["error"] == LOST_RESULT_TEXT
+    assert sent[3]["content"] == f"Error: {LOST_RESULT_TEXT}"
     assert_extends(server.requests[0]["messages"], sent)
     assert_extends(sent, continue_chat(hermes, server, "and then?"))
 

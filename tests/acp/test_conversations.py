@@ -35,7 +35,7 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 EDITS = """[
-  {think: I write it., calls: [
+  {think: I write it., calls: [{name: read_file, arguments: {path: note.txt}},
     {name: write_file, arguments: {path: note.txt, content: "new\\n"}}]},
   {calls: [{name: patch, arguments: {path: note.txt, old_string: new, new_string: newer}}]},
   {calls: [{name: terminal, arguments: {command: "echo out; exit 3"}}]},
@@ -58,7 +58,7 @@ async def test_a_turn_shows_its_thoughts_tools_changes_and_usage(
         assert editor.text() == "Finished."
         assert editor.text("agent_thought_chunk") == "I write it."
         assert editor.of_kind("usage_update")[-1]["cost"] == {"amount": 0.25, "currency": "USD"}
-        starts, ends = editor.of_kind("tool_call"), editor.of_kind("tool_call_update")
+        starts, ends = editor.of_kind("tool_call")[1:], editor.of_kind("tool_call_update")
     assert [start["kind"] for start in starts] == ["edit", "edit", "execute", "read"]
     whole = {"type": "diff", "path": str(note), "oldText": "old\n", "newText": "new\n"}
     part = {"type": "diff", "path": str(note), "oldText": "new", "newText": "newer"}

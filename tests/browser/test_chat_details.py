@@ -70,6 +70,7 @@ def test_a_checkpoint_is_restored_after_its_diff_was_shown(
     (folder / "notes.txt").write_text("old\n")
     (folder / "other.txt").write_text("same\n")
     calls = ", ".join(
+        f"{{name: read_file, arguments: {{path: {name}}}}}, "
         f"{{name: write_file, arguments: {{path: {name}, content: {text!r}}}}}"
         for name, text in (("notes.txt", "new"), ("other.txt", "changed"))
     )

@@ -241,9 +241,9 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
         ),
         (
             [
-                call("write_file", path="f.py", content="NEW"),
-                call("terminal", command="cat f.py"),
-                call("read_file", path="f.py"),
+                call("write_file", path="new.py", content="NEW"),
+                call("terminal", command="cat new.py"),
+                call("read_file", path="new.py"),
             ],
             [None, "NEW", None],
         ),
@@ -252,7 +252,7 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
                 call("terminal", command="sleep .3; mkdir d"),
                 call("terminal", command="touch d/x && echo made"),
             ],
-            ["", "made"],
+            ["exit_code: 0", "made"],
         ),
     ],
 )
@@ -274,8 +274,8 @@ def test_calls_of_one_answer_run_in_the_order_of_the_answer(
     assert [item["tool_call_id"] for item in sent] == [
         each["id"] for each in server.requests[1]["messages"][2]["tool_calls"]
     ]
-    outputs = [json.loads(item["content"]).get("output") for item in sent]
-    assert [text and text.strip() for text in outputs] == results
+    for item, expected in zip(sent, results, strict=True):
+        assert expected is None or item["content"].partition("\n")[0] == expected
 
 
 @pytest.mark.parametrize("mode", ["full", "workspace"])
@@ -292,8 +292,8 @@ def test_files_are_searched_with_a_glob_that_names_a_folder(
     server = serve(json.dumps([{"calls": calls}, {"say": "Done."}]))
     hermes("chat", "-q", "go", "--mode", mode, "--model", model_argument(server))
     sent = [item for item in server.requests[1]["messages"] if item["role"] == "tool"]
-    found = [json.loads(item["content"])["matches"] for item in sent]
-    assert found == [["src/pkg/c.py:1:find_me"], ["src/pkg/c.py"]]
+    found = [item["content"] for item in sent]
+    assert found == ["src/pkg/c.py:1:find_me\n[count: 1]", "src/pkg/c.py\n[count: 1]"]
 
 
 SLEEPING_GUARD = """
@@ -332,9 +332,9 @@ def test_a_plugin_that_fails_to_decide_on_calls_blocks_each_of_them(
     sent = [item for item in server.requests[-1]["messages"] if item["role"] == "tool"]
     assert len(sent) >= 3
     for item in sent:
-        reason = json.loads(item["content"])["error"]
-        assert reason.startswith("This call was blocked: the plugin policy, which must decide")
-        assert error in reason
+        reason = "Error: This call was blocked: the plugin policy, which must decide"
+        assert item["content"].startswith(reason)
+        assert error in item["content"]
 
 
 def test_risky_commands_are_denied_without_a_terminal(
@@ -362,3 +362,19 @@ def test_plugins_are_notified_of_every_end_once(
         "on_session_end True",
         "on_session_finalize None",
     ]
+
+
+def test_a_background_job_that_is_stopped_at_the_end_is_named(hermes: Hermes, serve: Any) -> None:
+    step = {"calls": [call("terminal", command="sleep 300", background=True)]}
+    server = serve(json.dumps([step, {"say": "Started."}]))
+    result = hermes("chat", "-q", "go", "--mode", "full", "--model", model_argument(server))
+    assert result.out.strip() == "Started."
+    assert "Stopped a background job: sleep 300" in result.err
+
+
+def test_calls_that_repeat_in_turn_are_stopped(hermes: Hermes, serve: Any) -> None:
+    steps = [{"calls": [call("terminal", command=f"echo {number % 2}")]} for number in range(20)]
+    server = serve(json.dumps(steps))
+    result = hermes("chat", "-q", "go", "--mode", "full", "--model", model_argument(server))
+    assert "made the same call 5 times" in result.out + result.err
+    assert len(server.requests) == 10

@@ -80,6 +80,32 @@ def test_undo_takes_messages_back_and_files_where_asked(folder: Path) -> None:
     assert git(folder, "status", "--porcelain") == "A  b.txt\n?? a.txt\n"
 
 
+def test_undo_takes_back_edits_of_ignored_and_outside_files(folder: Path, tmp_path: Path) -> None:
+    (folder / ".gitignore").write_text("*.cfg\n")
+    outside, ignored = tmp_path / "o.txt", folder / "local.cfg"
+    for path in (outside, ignored, folder / ".env"):
+        path.write_text("one")
+    calls = [
+        {"name": "patch", "arguments": {"path": str(path), "old_string": "one", "new_string": "2"}}
+        for path in (ignored, outside, ".env", "b.txt")
+    ]
+    calls[-1]["arguments"] |= {"old_string": "kept"}  # type: ignore[operator]
+    steps = json.dumps({"steps": [{"calls": calls}, {"say": "Written."}]})
+    with ScriptServer(ModelScript.parse(steps)) as server:
+        child = start_chat(server, "--mode", "full")
+        child.expect(EDITOR)
+        child.sendline("first")
+        child.expect("Written.")
+        child.expect(EDITOR)
+        assert ignored.read_text() == outside.read_text() == "2"
+        child.sendline("/undo both")
+        child.expect("Restored 3 files")
+        child.expect(r"Not restored: \S+/.env \(may hold credentials")
+        quit_chat(child)
+    assert ignored.read_text() == outside.read_text() == "one"
+    assert (folder / "b.txt").read_text() == "kept\n"
+
+
 def test_checkpoints_are_listed_shown_and_restored(hermes: Hermes, folder: Path) -> None:
     record = change_in_turn(folder, lambda: (folder / "b.txt").write_text("changed\n"))
     assert record is not None

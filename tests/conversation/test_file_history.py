@@ -75,7 +75,8 @@ def test_undo_of_several_exchanges_restores_the_state_before_the_first(folder: P
         assert "/checkpoints restore 4 undoes this." in text
         assert names(folder) == {"a": "1", "f1": "x"}
         assert [prompt.text for prompt in conversation.prompts()] == ["prompt 1"]
-        run(conversation, "/redo")
+        text = run(conversation, "/redo")
+        assert "Undone changes of 3 files stay undone; /checkpoints restore 4 redoes them." in text
         run(conversation, "/checkpoints restore 4")
         assert names(folder) == {"a": "3", "f1": "x", "f2": "x", "f3": "x"}
         run(conversation, "/undo files")

@@ -116,8 +116,8 @@ async def test_a_command_of_a_member_sees_only_the_folder_of_the_member(
     server = model(script([call("terminal", command=text) for text in commands], "Done."))
     async with running_gateway(db, tmp_path, telegram_config()) as service:
         assert await ChatPeople(db, service).ask("bob", "look around") == "Done."
-    results = [json.loads(result) for result in tool_results(server.requests[-1])]
-    assert "mine\n" in [result.get("output") for result in results]
+    results = tool_results(server.requests[-1])
+    assert "mine\n\n[exit_code: 0]" in results
     assert CANARY not in json.dumps(results)
     assert "uid=" not in json.dumps(results)
     owners.assert_untouched()

@@ -11,7 +11,7 @@ import pytest
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, Caller, CommandLimits
 from hermes_agent.sandbox.runner import ProgramLaunch, start_in_bubblewrap, start_in_landlock
 from hermes_agent.tools.base import ToolContext
-from hermes_agent.tools.files import file_tools
+from hermes_agent.tools.files import SeenFiles, file_tools
 from hermes_agent.tools.patch import patch_tool
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn_control import Cancel
@@ -34,7 +34,9 @@ class FileCall:
         approvals = Approvals("workspace", is_sandboxed=True)
         self._guard = ApprovalGuard(approvals, no_plugins, "test")
         limits = CommandLimits(approvals, self._guard, None)  # type: ignore[arg-type]
-        tools = {item.name: item for item in (*file_tools(limits, of_home()), patch_tool(limits))}
+        seen = SeenFiles()
+        own = [*file_tools(limits, of_home(), seen, lambda _path: None), patch_tool(limits, seen)]
+        tools = {item.name: item for item in own}
         self._tool, self._arguments = tools[tool], arguments
         self._context = ToolContext(
             "s", "t", "c1", canary.workspace, Cancel(), NonInteractivePrompter(), print

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from hermes_agent.context.plain_results import with_plain_result
 from hermes_agent.context.system_prompt import INTERRUPTED, note_of
 from hermes_agent.events import MessageStored, Retrying, TextDelta, ToolFinished, ToolStarted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
@@ -48,7 +49,8 @@ def rendered_turn(text: Any, events: Iterable[Event]) -> Messages:
             )
             answer.setdefault("tool_calls", []).append(event.call.stored())
         elif isinstance(event, ToolFinished):
-            result = {"role": "tool", "content": event.result, "tool_call_id": event.call.id}
+            content = with_plain_result({"role": "tool", "content": event.result})["content"]
+            result = {"role": "tool", "content": content, "tool_call_id": event.call.id}
             messages.append(result)
     return messages
 

@@ -11,9 +11,10 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hermes_agent.checkpoints.edited_files import ROOT, EditedFiles
 from hermes_agent.checkpoints.folder_files import real_folder
 from hermes_agent.checkpoints.git_process import find_git
-from hermes_agent.checkpoints.records import CheckpointLimits, refusal_of_folder
+from hermes_agent.checkpoints.records import CheckpointLimits
 from hermes_agent.checkpoints.store import CheckpointStore
 from hermes_agent.permissions.file_access import FileAccess
 from hermes_core.config.file import ConfigFile
@@ -70,7 +71,13 @@ class CheckpointArchive:
         real = real_folder(folder)
         return self._store(self.root / store_name(real), real)
 
+    def edited_files(self) -> EditedFiles:
+        """The store of single files that no checkpoint of a folder has."""
+        return EditedFiles(self._program, self.root / store_name(ROOT), self.limits, self._access)
+
     def _store(self, root: Path, folder: Path) -> CheckpointStore:
+        if folder == ROOT:
+            return self.edited_files()
         return CheckpointStore(self._program, root, folder, self.limits, self._access)
 
     def stores(self) -> Iterator[CheckpointStore]:
@@ -87,11 +94,8 @@ class CheckpointArchive:
             if store.exists:
                 yield store
 
-    def refusal(self, folder: Path) -> str:
-        """Why no checkpoint of a folder is taken now; empty if one is."""
-        refused = refusal_of_folder(real_folder(folder), Path.home())
-        if refused:
-            return refused
+    def lack_of_space(self) -> str:
+        """Why nothing is kept now; empty if there is enough space."""
         free = shutil.disk_usage(private_folder(self.root)).free
         if free < self.limits.min_free_bytes:
             limit = self.limits.min_free_bytes // 1_000_000

@@ -12,7 +12,7 @@ from hermes_agent.checkpoints.records import MEGABYTE, is_secret_name
 from hermes_core.errors import FolderTooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from hermes_agent.checkpoints.git_process import GitProcess
     from hermes_agent.checkpoints.records import CheckpointLimits
@@ -28,6 +28,10 @@ TOO_MANY_BYTES: Final = (
     "No checkpoints of {folder} are kept: its files have more than {limit:,} MB. Add folders that "
     "do not need any to .gitignore, or raise the setting checkpoints.max_folder_mb."
 )
+
+
+HOLDS_CREDENTIALS: Final = "may hold credentials or belongs to Hermes, so no copy is kept"
+TOO_LARGE_FILE: Final = "too large, so no copy is kept"
 
 
 class FolderContents(NamedTuple):
@@ -137,12 +141,47 @@ class FolderFiles:
             return True
         if is_file and facts.st_size > self._limits.max_file_bytes:
             return True
+        return self._is_private(path, facts)
+
+    def _is_private(self, path: bytes, facts: os.stat_result | None) -> bool:
+        """Whether a file holds credentials or belongs to Hermes."""
         if is_secret_name(path) or (self._hidden and self._is_hidden(path)):
             return True
-        return is_file and facts.st_nlink > 1 and self._access.is_hidden_identity(facts)
+        if facts is None or not stat.S_ISREG(facts.st_mode) or facts.st_nlink < 2:
+            return False
+        return self._access.is_hidden_identity(facts)
+
+    def problem(self, path: bytes) -> str:
+        """Why no copy of a file is kept; empty if one is."""
+        facts = self._facts(path)
+        if self._is_private(path, facts):
+            return HOLDS_CREDENTIALS
+        if facts is not None and self._is_left_out(path, facts):
+            return TOO_LARGE_FILE
+        return ""
 
     def _is_hidden(self, path: bytes) -> bool:
         return any(path == hidden or path.startswith(hidden + b"/") for hidden in self._hidden)
+
+
+class NamedFiles(FolderFiles):
+    """Single files of a folder instead of all that it has."""
+
+    names: Sequence[bytes] = ()
+
+    def listed(self, git: GitProcess, index_time: int, *, only_known: bool) -> FolderContents:
+        """These files, whichever folder limits there are."""
+        del git, index_time, only_known
+        found = FolderContents([], {}, [])
+        for path in self.names:
+            facts = self._facts(path)
+            if facts is not None and self._is_left_out(path, facts):
+                found.dropped.append(path)
+                continue
+            found.paths.append(path)
+            if facts is not None and stat.S_ISREG(facts.st_mode):
+                found.modes[path] = stat.S_IMODE(facts.st_mode)
+        return found
 
 
 def display_path(path: bytes) -> str:

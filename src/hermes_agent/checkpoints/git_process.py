@@ -61,23 +61,43 @@ class GitProcess:
         """The output of a command that reads the working folder."""
         return self._run(arguments, self._work_tree, data, "")
 
+    def ignores(self, path: bytes) -> bool:
+        """Whether a .gitignore or our own list leaves a path of the working folder out."""
+        command = ("check-ignore", "-q", "--no-index", "-z", "--stdin")
+        done = self._completed(command, self._work_tree, b"./" + path, "", is_literal=False)
+        if done.returncode > 1:
+            raise _failure(command, done)
+        return done.returncode == 0
+
     def _run(self, arguments: Sequence[str], cwd: Path, data: bytes, index: str) -> bytes:
+        done = self._completed(arguments, cwd, data, index)
+        if done.returncode:
+            raise _failure(arguments, done)
+        return done.stdout
+
+    def _completed(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        data: bytes,
+        index: str,
+        *,
+        is_literal: bool = True,
+    ) -> subprocess.CompletedProcess[bytes]:
         try:
-            done = subprocess.run(
-                self._command(arguments, self._work_tree),
+            return subprocess.run(
+                # Git shows paths from the current folder if that is in the working tree.
+                self._command(arguments, cwd),
                 input=data,
                 capture_output=True,
                 cwd=cwd,
-                env=self._environment(index),
+                # `check-ignore` refuses literal paths, and has no patterns.
+                env={**self._environment(index), "GIT_LITERAL_PATHSPECS": str(int(is_literal))},
                 timeout=TIMEOUT_SECONDS,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CheckpointError(f"git {arguments[0]} failed: {error}") from error
-        if done.returncode:
-            reason = done.stderr.decode(errors="replace").strip()
-            raise CheckpointError(f"git {arguments[0]} failed: {reason or done.returncode}")
-        return done.stdout
 
     @contextlib.contextmanager
     def records(
@@ -156,6 +176,11 @@ class BlobReader:
         if len(data) != size + 1:
             raise CheckpointError(f"The checkpoint is damaged: content {blob} is cut.")
         return data[:-1]
+
+
+def _failure(arguments: Sequence[str], done: subprocess.CompletedProcess[bytes]) -> CheckpointError:
+    reason = done.stderr.decode(errors="replace").strip()
+    return CheckpointError(f"git {arguments[0]} failed: {reason or done.returncode}")
 
 
 def _split(process: subprocess.Popen[bytes]) -> Iterator[bytes]:

@@ -87,7 +87,8 @@ def refusal_of_folder(folder: Path, home: Path) -> str:
         place = "the home folder" if folder == real_home else f"{folder}"
         return (
             f"No checkpoints of {place} are kept: it contains more than one project. "
-            "Start Hermes in a project folder to be able to undo file changes."
+            "Only files that the agent edits itself can be restored. Start Hermes in a project "
+            "folder to be able to undo all file changes."
         )
     return ""
 
@@ -126,6 +127,8 @@ class Checkpoint(NamedTuple):
     is_shared: bool = False  # another turn ran in the folder at the same time
     restored: tuple[int, ...] = ()  # the checkpoints that a restore undid
     modes: tuple[tuple[bytes, ModeChange], ...] = ()
+    paths: tuple[bytes, ...] = ()  # in the store of single files: those that it is about
+    lost: tuple[tuple[bytes, str], ...] = ()  # edited files of which no copy is kept, and why
 
     @property
     def is_open(self) -> bool:
@@ -136,6 +139,8 @@ class Checkpoint(NamedTuple):
         """The record as one line of ASCII."""
         fields = self._asdict()
         fields["modes"] = {os.fsdecode(path): list(change) for path, change in self.modes}
+        fields["paths"] = [os.fsdecode(path) for path in self.paths]
+        fields["lost"] = {os.fsdecode(path): reason for path, reason in self.lost}
         return json.dumps({"version": VERSION, **fields}).encode()
 
     @classmethod
@@ -162,6 +167,11 @@ class Checkpoint(NamedTuple):
             is_shared=fields.get("is_shared") is True,
             restored=tuple(item for item in list_in(fields, "restored") if isinstance(item, int)),
             modes=tuple(_modes(fields)),
+            paths=tuple(os.fsencode(str(path)) for path in list_in(fields, "paths")),
+            lost=tuple(
+                (os.fsencode(path), str(reason))
+                for path, reason in object_in(fields, "lost").items()
+            ),
         )
 
 

@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.folder_files import display_path
@@ -16,7 +17,6 @@ from hermes_agent.tools import real_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from hermes_agent.checkpoints.git_process import BlobReader
     from hermes_agent.checkpoints.shadow_repository import ShadowRepository, TreeFile
@@ -41,18 +41,19 @@ class PathChange(NamedTuple):
     after: TreeFile | None
     mode: ModeChange = ModeChange(None, None)
     is_mixed: bool = False  # something else changed it between the turns
+    prefix: bytes = b""  # of the path for display
 
     @property
     def kind(self) -> str:
         """What the turns did: created, deleted or modified."""
-        if self.before is None:
+        if self.before is None and self.after is not None:
             return "created"
-        return "deleted" if self.after is None else "modified"
+        return "deleted" if self.before is not None and self.after is None else "modified"
 
     @property
     def name(self) -> str:
         """The path for display."""
-        return display_path(self.path)
+        return display_path(self.prefix + self.path)
 
 
 class PlannedPath(NamedTuple):
@@ -105,7 +106,11 @@ def collect_changes(
         for path in paths:
             known = changes.get(path)
             new = PathChange(
-                path, before.get(path), after.get(path), modes.get(path, ModeChange(None, None))
+                path,
+                before.get(path),
+                after.get(path),
+                modes.get(path, ModeChange(None, None)),
+                prefix=repository.prefix,
             )
             changes[path] = new if known is None else _joined(known, new)
     return dict(sorted(changes.items()))
@@ -140,6 +145,7 @@ class FileRestore:
         self._store = store
         self._records = records
         self._folder = store.folder
+        self._workspace = Path(records[-1].folder) if records else store.folder
 
     def plan(self, only: Iterable[str] = ()) -> RestorePlan:
         """What a restore would do now."""
@@ -182,7 +188,7 @@ class FileRestore:
         return Checkpoint(
             number=number,
             kind=RESTORE,
-            folder=str(self._folder),
+            folder=str(self._workspace),
             session_id=session_id,
             message_id=0,
             started_at=time.time(),
@@ -198,6 +204,7 @@ class FileRestore:
             if not only or change.name in only
             if (item := self._planned(change, current)) is not None
         ]
+        items += [item for item in self._lost(repository) if not only or item.name in only]
         if self._review is not None:
             items = [self._reviewed(item, self._review) for item in items]
         before = {item.change.path: item.current for item in items if item.current is not None}
@@ -208,9 +215,15 @@ class FileRestore:
         numbers = tuple(record.number for record in self._records)
         return RestorePlan(self._folder, numbers, items, diff)
 
+    def _lost(self, repository: ShadowRepository) -> list[PlannedPath]:
+        """The edited files of which no copy is kept."""
+        lost = {path: reason for record in self._records for path, reason in record.lost}
+        changes = {path: PathChange(path, None, None, prefix=repository.prefix) for path in lost}
+        return [PlannedPath(changes[path], None, reason) for path, reason in lost.items()]
+
     def _reviewed(self, item: PlannedPath, review: ReviewPath) -> PlannedPath:
         """The path, refused if it may not be written."""
-        problem = review(self._folder / os.fsdecode(item.change.path), self._folder)
+        problem = review(self._folder / os.fsdecode(item.change.path), self._workspace)
         return item._replace(problem=problem, may_force=False) if problem else item
 
     def _planned(self, change: PathChange, current: Mapping[bytes, TreeFile]) -> PlannedPath | None:
@@ -271,11 +284,11 @@ class FileRestore:
                 _replace_file(data, target, change.before, change.mode.before)
 
     def _remove(self, path: Path) -> None:
-        """Remove a file, and the folders that are empty after it."""
+        """Remove a file, and the folders of the workspace that are empty after it."""
         with real_paths.open_parent(path) as parent, contextlib.suppress(FileNotFoundError):
             os.unlink(path.name, dir_fd=parent)
         for folder in path.parents:
-            if folder == self._folder:
+            if folder == self._workspace or not folder.is_relative_to(self._workspace):
                 return
             try:
                 with real_paths.open_parent(folder) as above:

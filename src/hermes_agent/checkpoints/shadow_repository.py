@@ -101,6 +101,7 @@ class ShadowRepository:
     def __init__(self, program: str, git_folder: Path, folder: Path) -> None:
         self._git_folder = git_folder
         self._git = GitProcess(program, git_folder, folder)
+        self.prefix = b"" if folder.parent != folder else os.fsencode(folder)  # of shown paths
 
     def prepare(self, excludes: Iterable[str]) -> None:
         """Create the repository, complete an interrupted creation, remove stale lock files."""
@@ -242,14 +243,15 @@ class ShadowRepository:
         self, before: Mapping[bytes, TreeFile], after: Mapping[bytes, TreeFile], limit: int
     ) -> str:
         """The differences of two sets of files as a unified diff."""
-        trees = self._tree_of(before), self._tree_of(after)
+        trees = self.tree_of(before), self.tree_of(after)
         options = ("-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
         output = self._git.run("diff-tree", *options, *trees)
         text = output[:limit].decode("utf-8", errors="replace")
         cut = len(output) - limit
         return text if cut <= 0 else f"{text}\n[… {cut:,} bytes cut …]\n"
 
-    def _tree_of(self, states: Mapping[bytes, TreeFile]) -> str:
+    def tree_of(self, states: Mapping[bytes, TreeFile]) -> str:
+        """The tree of some stored files."""
         (self._git_folder / COMPARED_INDEX).unlink(missing_ok=True)
         if not states:
             return self._git.run("mktree").decode().strip()
@@ -259,6 +261,10 @@ class ShadowRepository:
         index = COMPARED_INDEX
         self._git.run("update-index", "-z", "--index-info", data=lines, index=index)
         return self._git.run("write-tree", index=index).decode().strip()
+
+    def ignores(self, path: bytes) -> bool:
+        """Whether a path of the folder is left out by a .gitignore or by our own list."""
+        return self._git.ignores(path)
 
     def contents(self) -> contextlib.AbstractContextManager[BlobReader]:
         """A reader of stored file contents."""

@@ -76,7 +76,7 @@ class CheckpointCleanup:
             for store, records in victims:
                 removed += self._remove(store, records)
             after = sum(store.repository.size() for store in stores if store.exists)
-        kept = sum(len(store.repository.records()) for store in stores if store.exists)
+        kept = sum(len(_closed(store)) for store in stores if store.exists)
         return CleanupResult(removed, kept, max(0, before - after), after)
 
     def _oldest_half(
@@ -108,11 +108,13 @@ class CheckpointCleanup:
 
 
 def _closed(store: CheckpointStore) -> list[Checkpoint]:
-    return [
-        record
-        for record in store.repository.records()
-        if not (record.is_open and store.is_running(record))
-    ]
+    try:
+        records = store.repository.records()
+    except CheckpointError:
+        if store.exists:
+            raise
+        return []  # another cleanup has just removed the last checkpoint
+    return [record for record in records if not (record.is_open and store.is_running(record))]
 
 
 LOCK_SECONDS: Final = 60.0
@@ -209,6 +211,15 @@ class CheckpointStore:
             self.repository.remove([record.number])
         self._marker(record.number).unlink(missing_ok=True)
         return record if record.files else None
+
+    def covers(self, opened: OpenCheckpoint, path: Path) -> bool:
+        """Whether the checkpoint of a turn has a file, or would have a new one."""
+        if not path.is_relative_to(self.folder):
+            return False
+        name = os.fsencode(path.relative_to(self.folder))
+        if name in opened.snapshot.modes:
+            return True
+        return not (self._files.problem(name) or self.repository.ignores(name))
 
     def take_snapshot(self) -> FolderSnapshot:
         """Store the state of the folder, while the store is locked.

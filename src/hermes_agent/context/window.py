@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.context.plain_results import with_plain_result
 from hermes_agent.events import Failed
 from hermes_agent.messages import image_in, with_note
 
@@ -160,8 +161,8 @@ def with_short_results(messages: list[Message], characters: int) -> list[Message
 
 
 def as_sent(message: Message, characters: int) -> Message:
-    """The message with its note; of a long result, without the middle."""
-    message = with_note(message)
+    """The message as it is sent: with its note, a result as plain text and without the middle."""
+    message = with_plain_result(with_note(message))
     text = message.get("content")
     if message.get("role") != "tool" or not isinstance(text, str) or len(text) <= characters:
         return message

@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.context.compaction import SUMMARY_HEADING
+from hermes_agent.context.plain_results import with_plain_result
 from hermes_agent.costs import complete
 from hermes_agent.events import Failed, ToolFinished
 from hermes_agent.messages import ModelRequest, result_message
@@ -166,7 +167,7 @@ def review(deps: ReviewDependencies, messages: list[Message], cancel: Cancel) ->
             break
         conversation.append(last.message())
         for call, result in _results(deps, last.calls, cancel, number):
-            conversation.append(result_message(call, result))
+            conversation.append(with_plain_result(result_message(call, result)))
             saved += _saved(call, result)
         if cancel.is_requested:
             break

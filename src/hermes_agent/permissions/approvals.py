@@ -115,6 +115,7 @@ Mode = Literal["plan", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("plan", "workspace", "full")
 FILE_TOOLS = frozenset({"write_file", "patch"})
 READING_TOOLS = frozenset({"read_file", "search_files", "send_file"})
+NUL_IN_PATH = "A path cannot contain NUL characters."
 HIDDEN_FILE = "{path} belongs to Hermes or holds credentials: tools cannot open it in any mode."
 # What runs later, by the user's own programs or by the scheduler: asked for in full mode, too.
 ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals", "schedule", "own-reminder"})
@@ -189,6 +190,8 @@ class Approvals:
     def decide(self, tool: str, arguments: JsonObject, context: ToolContext) -> Verdict:
         """Whether a tool may be called like this."""
         caller = Caller(context.session_id, context.turn_id, context.cwd)
+        if any("\0" in str(arguments.get(name)) for name in ("path", "cwd")):
+            return Refuse(NUL_IN_PATH)
         if tool == "terminal":
             cwd = Path(str(arguments.get("cwd") or "."))
             return self.command(str(arguments.get("command") or ""), caller, _home(cwd))

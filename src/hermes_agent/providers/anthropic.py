@@ -12,10 +12,8 @@ from hermes_agent.providers.apis import ANTHROPIC, ANTHROPIC_VERSION
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, within_window
 from hermes_agent.providers.request_shape import CALL_PLACE, TEXT_PLACE, parts_in_order
 from hermes_agent.providers.rules import ANTHROPIC as ANTHROPIC_RULES
-from hermes_agent.tools.base import error_in
 from hermes_core.json_values import objects_in, whole_characters
 from hermes_core.known_models import find_known_model
-from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -363,7 +361,7 @@ def _result_block(message: Message) -> Block:
         "tool_use_id": message.get("tool_call_id") or "",
         "content": _blocks(message) if isinstance(content, list) else str(content or ""),
     }
-    if error_in(plain_text(content)) is not None:
+    if message.get("is_error"):
         block["is_error"] = True
     return block
 

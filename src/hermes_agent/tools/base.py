@@ -26,6 +26,11 @@ def unchanged_output(command: str, output: str, exit_code: int | None) -> str:
     return output
 
 
+def no_preparation(path: Path) -> None:
+    """Before an edit of which nothing is kept."""
+    del path
+
+
 class ToolContext(NamedTuple):
     """The circumstances of a call, besides its arguments."""
 
@@ -37,6 +42,7 @@ class ToolContext(NamedTuple):
     prompter: Prompter
     show: Callable[[str], None]  # output while it runs, for people
     filter_output: Callable[[str, str, int | None], str] = unchanged_output  # of a command
+    before_edit: Callable[[Path], None] = no_preparation  # with the real path of a file
 
 
 def never_only_reads(arguments: JsonObject, context: ToolContext) -> bool:
@@ -83,6 +89,19 @@ def failure(message: str, **facts: JsonData) -> str:
     return json.dumps({**facts, "error": message}, ensure_ascii=False)
 
 
+def with_news(result: str, news: str) -> str:
+    """A result with what has happened in the background; unchanged without news."""
+    if not news:
+        return result
+    try:
+        document = json.loads(result)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return f"{result}\n\n{news}"
+    return json.dumps({**document, "background": news}, ensure_ascii=False)
+
+
 def error_in(result: str) -> str | None:
     """The error of a result; None if it is not a JSON object with one."""
     if '"error"' not in result:
@@ -109,17 +128,18 @@ def reporting_errors(run: Run) -> Run:
         except ToolError as error:
             return failure(str(error))
         except OSError as error:
-            return failure(describe_os_error(error))
+            return failure(describe_os_error(error, arguments.get("path")))
         except UnicodeEncodeError:
             return failure("The text contains characters that are not valid Unicode.")
 
     return answered
 
 
-def describe_os_error(error: OSError) -> str:
-    """An error of the system with the file it is about."""
-    where = f": {error.filename}" if error.filename else ""
-    return f"{error.strerror or error}{where}"
+def describe_os_error(error: OSError, path: JsonValue = None) -> str:
+    """An error of the system with the file it is about: *path* where only its name is known."""
+    name = error.filename if isinstance(error.filename, str) else ""
+    where = name if name.startswith("/") or not isinstance(path, str) else path
+    return f"{error.strerror or error}{where and f': {where}'}"
 
 
 def text(arguments: JsonObject, name: str, default: str | None = None) -> str:

@@ -6,13 +6,15 @@ import codecs
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import threading
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes_agent.tools import real_paths
 from hermes_agent.tools.base import (
     Tool,
     ToolError,
     always_reads,
+    failure,
     number,
     parameter,
     reporting_errors,
@@ -21,16 +23,27 @@ from hermes_agent.tools.base import (
     success,
     text,
 )
+from hermes_agent.tools.text_diff import unified_diff
+from hermes_agent.tools.text_encoding import (
+    SNIFF_BYTES,
+    decode,
+    displayable_text,
+    kind_of_binary,
+)
 from hermes_core.atomic_files import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.text_encoding import TextFile
     from hermes_core.json_values import JsonData, JsonObject
     from hermes_core.media_store import MediaStore
+
+    # The file of a whole output, by the path that a result names; None for other paths.
+    KeptOutputPath = Callable[[Path], Path | None]
 
 
 class LimitsFiles(Protocol):
@@ -44,52 +57,7 @@ TEMPORARY = "/tmp"  # noqa: S108 - not used
 MISSING_TEMPORARY = (
     "No such file: {path}. What commands write to /tmp is visible to commands only: use `terminal`."
 )
-SNIFF_BYTES = 8_192
 MAX_EDIT_BYTES = 20_000_000
-UTF_16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-UTF_8_BOM = b"\xef\xbb\xbf"
-MAGIC_BYTES = {
-    b"\x89PNG\r\n": "PNG image",
-    b"\xff\xd8\xff": "JPEG image",
-    b"GIF8": "GIF image",
-    b"BM": "BMP image",
-    b"%PDF-": "PDF document",
-    b"PK\x03\x04": "ZIP archive",
-    b"\x1f\x8b": "gzip archive",
-    b"\x7fELF": "program",
-    b"SQLite format 3": "SQLite database",
-}
-
-
-class TextFile(NamedTuple):
-    """The text of a file; bytes that are not valid UTF-8 are kept in it as surrogates."""
-
-    text: str
-    encoding: str
-
-    def encoded(self, text: str) -> bytes:
-        """Another text in the same encoding."""
-        return text.encode(self.encoding, errors="surrogateescape")
-
-
-def kind_of_binary(start: bytes) -> str | None:
-    """The kind of a file that begins like this, if it is not text."""
-    if start.startswith(UTF_16_BOMS):
-        return None
-    is_binary = b"\0" in start
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
-        return "WebP image"
-    for mark, name in MAGIC_BYTES.items():
-        if start.startswith(mark) and (is_binary or len(mark) > 2):
-            return name
-    return "binary file" if is_binary else None
-
-
-def encoding_of(start: bytes) -> str:
-    """The encoding of a text that begins like this; the mark of UTF-16 stays in the text."""
-    if start.startswith(UTF_16_BOMS):
-        return "utf-16-le" if start[:1] == b"\xff" else "utf-16-be"
-    return "utf-8-sig" if start.startswith(UTF_8_BOM) else "utf-8"
 
 
 def require_text(path: Path, start: bytes) -> None:
@@ -111,27 +79,37 @@ def require_regular_file(path: Path, facts: os.stat_result) -> os.stat_result:
 
 def load(path: Path) -> TextFile:
     """The whole text at a real path, such that it can be written back byte for byte."""
-    with os.fdopen(real_paths.open_file(path), "rb") as file:
-        if require_regular_file(path, os.fstat(file.fileno())).st_size > MAX_EDIT_BYTES:
+    return decoded(path, read(path))
+
+
+def read(path: Path) -> bytes:
+    """The content of a file at a real path that is small enough to be edited."""
+    handle = real_paths.open_file(path)
+    if stat.S_ISDIR(os.fstat(handle).st_mode):  # which `fdopen` refuses without its name
+        os.close(handle)
+        raise ToolError(f"{path} is a folder.")
+    with os.fdopen(handle, "rb") as file:
+        if require_regular_file(path, os.fstat(handle)).st_size > MAX_EDIT_BYTES:
             raise ToolError(f"{path} is too large to edit; use `terminal`.")
-        data = file.read()
+        return file.read()
+
+
+def decoded(path: Path, data: bytes) -> TextFile:
+    """The text of a file; refused if it is none."""
     require_text(path, data[:SNIFF_BYTES])
-    encoding = encoding_of(data)
-    if encoding.startswith("utf-16"):
-        try:
-            return TextFile(data.decode(encoding), encoding)
-        except UnicodeDecodeError:
-            raise ToolError(f"{path} is not valid UTF-16.") from None
-    return TextFile(data.decode(encoding, errors="surrogateescape"), encoding)
+    try:
+        return decode(data)
+    except UnicodeDecodeError:
+        raise ToolError(f"{path} is not valid UTF-16.") from None
 
 
-def displayable_text(text: str) -> str:
-    """A text that can be shown and stored: bytes that are not UTF-8 become question marks."""
-    return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
+ANY_WRITE: Final = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+HAS_EFFECTIVE_IDS: Final = os.access in os.supports_effective_ids
+READ_ONLY: Final = "{path} is read-only ({mode}); change that with `chmod` first."
 
 
-def replace_file(path: Path, data: bytes) -> bool:
-    """Replace the file at a real path in one step; whether it is new.
+def replace_file(path: Path, data: bytes) -> os.stat_result | None:
+    """Replace the file at a real path in one step; returns what it was, None if it is new.
 
     The permissions and, where we may, the owner stay; a new file gets what the umask leaves.
     """
@@ -146,15 +124,20 @@ def replace_file(path: Path, data: bytes) -> bool:
                 os.unlink(temporary, dir_fd=folder)
             raise
     sync_folder(path.parent)
-    return before is None
+    return before
 
 
 def _existing(path: Path, folder: int) -> os.stat_result | None:
+    """The file that is replaced, which a rename would do without a right to write it."""
     try:
         facts = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return require_regular_file(path, facts)
+    require_regular_file(path, facts)
+    is_writable = os.access(path.name, os.W_OK, dir_fd=folder, effective_ids=HAS_EFFECTIVE_IDS)
+    if not is_writable or not facts.st_mode & ANY_WRITE:
+        raise ToolError(READ_ONLY.format(path=path, mode=stat.filemode(facts.st_mode)))
+    return facts
 
 
 def _write_synced(temporary: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
@@ -185,7 +168,9 @@ IMAGE_TYPES = {  # the MIME type, and what the end of a complete file contains
 }
 
 
-def file_tools(limits: LimitsFiles, media: MediaStore) -> list[Tool]:
+def file_tools(
+    limits: LimitsFiles, media: MediaStore, seen: SeenFiles, kept_output: KeptOutputPath
+) -> list[Tool]:
     """Reading and writing whole files; *media* keeps the images that are read."""
     return [
         Tool(
@@ -197,41 +182,64 @@ def file_tools(limits: LimitsFiles, media: MediaStore) -> list[Tool]:
                 offset=parameter("integer", "first line, from 1"),
                 limit=parameter("integer", "lines, default 500"),
             ),
-            reporting_errors(lambda arguments, context: _read(limits, media, arguments, context)),
+            reporting_errors(FileReader(limits, media, seen, kept_output).run),
             always_reads,
         ),
         Tool(
             "write_file",
-            "Create a file or replace its content; creates missing folders.",
+            "Create a file, or replace one that you have read; creates missing folders.",
             schema("path content", path=parameter("string"), content=parameter("string")),
-            reporting_errors(lambda arguments, context: _write(limits, arguments, context)),
+            reporting_errors(lambda arguments, context: _write(limits, seen, arguments, context)),
         ),
     ]
 
 
-def _read(
-    limits: LimitsFiles, media: MediaStore, arguments: JsonObject, context: ToolContext
-) -> str:
-    path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
-    first = number(arguments, "offset", 1, 1, 2**53)
-    limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
-    try:
-        handle = real_paths.open_file(path)
-    except FileNotFoundError:
-        if path.is_relative_to(TEMPORARY) and not path.is_relative_to(context.cwd):
-            raise ToolError(MISSING_TEMPORARY.format(path=path)) from None
-        raise
-    if stat.S_ISDIR(os.fstat(handle).st_mode):
-        return _list(path, handle)
-    with os.fdopen(handle, "rb") as file:
-        size = require_regular_file(path, os.fstat(handle)).st_size
+class FileReader:
+    """The tool `read_file`."""
+
+    def __init__(
+        self, limits: LimitsFiles, media: MediaStore, seen: SeenFiles, kept_output: KeptOutputPath
+    ) -> None:
+        self._limits = limits
+        self._kept_output = kept_output
+        self._media = media
+        self._seen = seen
+
+    def run(self, arguments: JsonObject, context: ToolContext) -> str:
+        """Read a page of a file, an image, or the names in a folder."""
+        path = self._limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
+        first = number(arguments, "offset", 1, 1, 2**53)
+        limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
+        try:
+            handle = real_paths.open_file(self._kept_output(path) or path)
+        except FileNotFoundError:
+            if path.is_relative_to(TEMPORARY) and not path.is_relative_to(context.cwd):
+                raise ToolError(MISSING_TEMPORARY.format(path=path)) from None
+            raise
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            return _list(path, handle)
+        with os.fdopen(handle, "rb") as file:
+            return self._read(path, file, first, limit)
+
+    def _read(self, path: Path, file: BinaryIO, first: int, limit: int) -> str:
+        size = require_regular_file(path, os.fstat(file.fileno())).st_size
         start = file.read(SNIFF_BYTES)
         kind = kind_of_binary(start)
         file.seek(0)
         if kind in IMAGE_TYPES:
-            return _image(path, file, kind, media)
+            return _image(path, file, kind, self._media)
         require_text(path, start)
-        return _page(_lines(file, encoding_of(start)), first, limit, size)
+        if size > MAX_EDIT_BYTES:
+            return success(**_page(_lines(file), first, limit, size))
+        data = file.read()
+        self._seen.note(path, data)
+        content = decoded(path, data)
+        shown = displayable_text(content.text)
+        lines = iter(shown.removesuffix("\n").split("\n") if shown else ())
+        facts = _page(lines, first, limit, size)
+        if content.name:
+            facts["encoding"] = content.name
+        return success(**facts)
 
 
 def _image(path: Path, file: BinaryIO, kind: str, media: MediaStore) -> str:
@@ -250,9 +258,9 @@ def _image(path: Path, file: BinaryIO, kind: str, media: MediaStore) -> str:
     return success(image=media.reference(stored.path), type=mime, bytes=len(data))
 
 
-def _lines(file: BinaryIO, encoding: str) -> Iterator[str]:
-    """Its lines one by one, without their ends; memory stays small whatever the file holds."""
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+def _lines(file: BinaryIO) -> Iterator[str]:
+    """The lines of a large file one by one, without their ends, in little memory."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     rest = ""
     while data := file.read(1 << 16):
         *whole, rest = (rest + decoder.decode(data)).split("\n")
@@ -264,7 +272,7 @@ def _lines(file: BinaryIO, encoding: str) -> Iterator[str]:
         yield rest
 
 
-def _page(lines: Iterator[str], first: int, limit: int, size: int) -> str:
+def _page(lines: Iterator[str], first: int, limit: int, size: int) -> dict[str, JsonData]:
     shown: list[str] = []
     total = length = 0
     more = False
@@ -285,7 +293,7 @@ def _page(lines: Iterator[str], first: int, limit: int, size: int) -> str:
         facts["next_offset"] = first + len(shown)
         if size > MAX_COUNTED_BYTES:
             facts["lines"] = f"more than {total}"
-    return success(**facts)
+    return facts
 
 
 def _numbered(line_number: int, line: str) -> str:
@@ -299,7 +307,7 @@ def _list(path: Path, handle: int) -> str:
     try:
         with os.scandir(handle) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-            names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+            names = [f"{entry.name}/" if _is_folder(entry) else entry.name for entry in entries]
     finally:
         os.close(handle)
     facts: dict[str, JsonData] = {
@@ -311,8 +319,89 @@ def _list(path: Path, handle: int) -> str:
     return success(**facts)
 
 
-def _write(limits: LimitsFiles, arguments: JsonObject, context: ToolContext) -> str:
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a symbolic link that leads to itself
+        return False
+
+
+NEVER_READ: Final = "{path} exists and was not read. Read it, or repeat this call to replace it."
+CHANGED_SINCE: Final = "{path} has changed since it was read. Repeat this call to replace it."
+HARD_LINKS: Final = "The file had other names (hard links); these keep the old content."
+MAX_SEEN_FILES: Final = 200
+MAX_KEPT_BYTES: Final = 200_000  # of a file whose earlier content is compared
+MAX_STALE_DIFF: Final = 4_000  # characters
+
+
+class SeenFiles:
+    """The files of a conversation as its agent has last seen them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: dict[Path, tuple[int, bytes]] = {}  # the hash of a content, and a short one
+
+    def note(self, path: Path, data: bytes) -> None:
+        """Note what the agent has read at a real path, or written there."""
+        with self._lock:
+            self._seen.pop(path, None)
+            self._seen[path] = hash(data), data if len(data) <= MAX_KEPT_BYTES else b""
+            if len(self._seen) > MAX_SEEN_FILES:
+                self._seen.pop(next(iter(self._seen)))
+
+    def refusal(self, path: Path, data: bytes) -> str:
+        """The answer to replacing a content that the agent has not seen, once; otherwise empty."""
+        with self._lock:
+            known = self._seen.get(path)
+        if known is not None and known[0] == hash(data):
+            return ""
+        self.note(path, data)
+        if known is None:
+            return failure(NEVER_READ.format(path=path))
+        before, after = known[1].decode(errors="replace"), data.decode(errors="replace")
+        diff = unified_diff(before, after, path.name, MAX_STALE_DIFF) if before else ""
+        return failure(CHANGED_SINCE.format(path=path), **({"changes": diff} if diff else {}))
+
+
+def _write(
+    limits: LimitsFiles, seen: SeenFiles, arguments: JsonObject, context: ToolContext
+) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
-    data = text(arguments, "content").encode()
-    is_new = replace_file(path, data)
-    return success(path=str(path), bytes=len(data), new=is_new)
+    content = text(arguments, "content")
+    try:
+        before = read(path)
+    except FileNotFoundError:
+        data, encoding = content.encode(), ""
+    else:
+        refusal = seen.refusal(path, before) if before else ""
+        if refusal:
+            return refusal
+        data, encoding = _in_style_of(before, content)
+    context.before_edit(path)
+    replaced = replace_file(path, data)
+    seen.note(path, data)
+    facts: dict[str, JsonData] = {"path": str(path), "bytes": len(data), "new": replaced is None}
+    return success(**facts, **({"encoding": encoding} if encoding else {}), **notes_of(replaced))
+
+
+def _in_style_of(before: bytes, content: str) -> tuple[bytes, str]:
+    """The new content of a file with the line ends and the encoding of the old one.
+
+    Returns the name of the encoding, too, if it is not one of Unicode.
+    """
+    try:
+        old = decode(before)
+    except UnicodeDecodeError:
+        return content.encode(), ""
+    if kind_of_binary(before[:SNIFF_BYTES]) is not None:
+        return content.encode(), ""
+    content = old.restyled(content)
+    try:
+        return old.encoded(content), old.name
+    except ToolError:
+        return content.encode(), f"UTF-8; it was {old.name}"
+
+
+def notes_of(replaced: os.stat_result | None) -> dict[str, JsonData]:
+    """What to say about the file that was replaced."""
+    return {"note": HARD_LINKS} if replaced is not None and replaced.st_nlink > 1 else {}

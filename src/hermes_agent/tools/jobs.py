@@ -10,12 +10,14 @@ import codecs
 import contextlib
 import itertools
 import os
+import re
 import select
 import shutil
 import subprocess
 import threading
 import time
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.sandbox.git_guard import GitGuard
@@ -27,21 +29,79 @@ from hermes_agent.sandbox.temporary import private_folder
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.base import ToolError
 from hermes_agent.tools.process_groups import Watchdog
+from hermes_core.isolate import attempt
 from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from typing import TextIO
 
     from hermes_agent.sandbox.policy import SandboxPolicy
 
 MAX_OUTPUT_CHARACTERS = 30_000
+TEMPORARY = Path("/tmp")  # noqa: S108 - as sandboxed commands see the private folder
+KEPT_PREFIX = "output-"
+
+
+MAX_KEPT_CHARACTERS = 20_000_000
+PRIVATE_MODE = 0o600
+
+
+# Colours, cursor movements, titles and links of a terminal.
+TERMINAL_CODE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
+)
+
+
+def without_terminal_codes(text: str) -> str:
+    """A text as a terminal shows it: of a progress bar, its last state."""
+    if "\x1b" in text:
+        text = TERMINAL_CODE.sub("", text)
+    return "\n".join(map(_last_state, text.split("\n"))) if "\r" in text else text
+
+
+def _last_state(line: str) -> str:
+    """A line without what a later part of it has overwritten."""
+    shown = line.rstrip("\r")
+    return shown.rpartition("\r")[2] + line[len(shown) :]
+
+
+class KeptOutput:
+    """A long output in a file, as far as it fits."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._left = MAX_KEPT_CHARACTERS
+        self._file: TextIO | None = None
+        self.name = ""  # once it exists
+
+    def write(self, text: str) -> None:
+        """Append a text."""
+        if self._file is None and not self.name:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(self._path, flags, PRIVATE_MODE)
+            self._file = os.fdopen(handle, "w", encoding="utf-8", newline="")
+            self.name = self._path.name
+        if self._file is not None:
+            self._file.write(text[: self._left])
+            self._file.flush()
+            self._left -= len(text)
+            if self._left <= 0:
+                self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class OutputBuffer:
-    """Text of any length in bounded memory: the head and the tail stay."""
+    """Text of any length in bounded memory: the head and the tail stay, a file has the whole."""
 
-    def __init__(self, limit: int = MAX_OUTPUT_CHARACTERS) -> None:
+    def __init__(self, limit: int = MAX_OUTPUT_CHARACTERS, kept: KeptOutput | None = None) -> None:
+        self._limit = limit
+        self._kept = kept
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._head_limit = limit // 2
         self._tail_limit = limit - self._head_limit
@@ -54,11 +114,20 @@ class OutputBuffer:
         """Take what was printed; gives back the text of it that is complete."""
         text = self._decoder.decode(data, is_last)
         self.total += len(text)
+        if self._kept is not None:
+            self._keep(self._kept, text, is_last=is_last)
         room = self._head_limit - len(self._head)
         if room > 0:
             self._head += text[:room]
         self._keep_end(text[max(room, 0) :])
         return text
+
+    def _keep(self, kept: KeptOutput, text: str, *, is_last: bool) -> None:
+        if self.total > self._limit:
+            before = "" if kept.name else self._head + self._end()  # nothing of it was cut yet
+            attempt("keep an output", lambda: kept.write(before + text))
+        if is_last:
+            kept.close()
 
     def _keep_end(self, text: str) -> None:
         if not text:
@@ -72,19 +141,24 @@ class OutputBuffer:
         return "".join(self._tail)[-self._tail_limit :] if self._tail else ""
 
     def text(self) -> str:
-        """All of it, or its head and tail with the number of characters that were cut."""
+        """All of it as plain text, or its head and tail with the number of characters cut."""
+        return without_terminal_codes(self._text())
+
+    def _text(self) -> str:
         end = self._end()
         cut = self.total - len(self._head) - len(end)
         if cut <= 0:
             return self._head + end
-        return f"{self._head}\n\n[… {cut:,} characters cut …]\n\n{end}"
+        name = "" if self._kept is None else self._kept.name
+        where = f"; `read_file` shows all of it: {TEMPORARY / name}" if name else ""
+        return f"{self._head}\n\n[… {cut:,} characters cut{where} …]\n\n{end}"
 
     def tail(self, characters: int) -> str:
         """The newest of it."""
         end = self._end()
         if len(end) < characters and self.total <= len(self._head) + len(end):
             end = self._head + end
-        return end[-characters:]
+        return without_terminal_codes(end[-characters:])
 
 
 GRACE_SECONDS = 2.0
@@ -100,14 +174,17 @@ GATE_SCRIPT = 'read -r _ || exit 130; exec "$@" </dev/null'
 class CommandJob:
     """One command, its group and what it printed."""
 
-    def __init__(self, number: int, command: str, process: subprocess.Popen[bytes]) -> None:
-        self.id = f"job{number}"
+    def __init__(
+        self, job_id: str, command: str, process: subprocess.Popen[bytes], kept: KeptOutput
+    ) -> None:
+        self.id = job_id
         self.command = command
         self.process = process
         self.started = time.monotonic()
-        self.output = OutputBuffer()
+        self.output = OutputBuffer(kept=kept)
         self._ended: float | None = None
         self.pipe_is_open = True
+        self.is_awaited = False  # it runs in the background, and the model has not read its end
 
     @property
     def pid(self) -> int:
@@ -225,6 +302,11 @@ class Jobs:
             self._temporary = private_folder()
         return self._temporary
 
+    def kept_output(self, path: Path) -> Path | None:
+        """The file with a whole output, by the path that its result names."""
+        is_kept = path.parent == TEMPORARY and path.name.startswith(KEPT_PREFIX)
+        return self.temporary / path.name if is_kept else None
+
     def start(self, command: str, cwd: Path, policy: SandboxPolicy | None = None) -> CommandJob:
         """Run *command* in a process group of its own, under the limits of *policy*."""
         if "\0" in command:
@@ -246,7 +328,10 @@ class Jobs:
             },
         )
         process = start_limited(launch)
-        job = CommandJob(next(self._numbers), command, process)
+        job_id = f"job{next(self._numbers)}"
+        # A name that no earlier process has used in this conversation.
+        kept = KeptOutput(self.temporary / f"{KEPT_PREFIX}{job_id}-{os.urandom(3).hex()}.txt")
+        job = CommandJob(job_id, command, process, kept)
         self._jobs[job.id] = job
         try:
             self._watchdog.guard(job.pid)
@@ -289,6 +374,7 @@ class Jobs:
 
     def follow(self, job: CommandJob) -> None:
         """Keep a command that runs in the background, and read its output."""
+        job.is_awaited = True
         threading.Thread(target=job.listen_on, name=f"hermes {job.id}", daemon=True).start()
         for old in [item for item in self.all() if not item.is_running][:-MAX_FINISHED_JOBS]:
             self.forget(old)
@@ -308,7 +394,19 @@ class Jobs:
             self.follow(job)
         if not runs_on:
             self.forget(job)
+        job.is_awaited = runs_on
         return runs_on
+
+    def pop_news(self) -> str:
+        """Which background jobs have ended since the last call, a line for each; or empty."""
+        ended = [job for job in self.all() if job.is_awaited and not job.is_running]
+        for job in ended:
+            job.is_awaited = False
+        return "\n".join(
+            f"Background {job.id} (`{job.command[:100]}`) has ended with exit code "
+            f"{job.exit_code}; `process` shows its output."
+            for job in ended
+        )
 
     def find(self, job_id: str) -> CommandJob:
         """The job of that name."""

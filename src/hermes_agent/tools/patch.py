@@ -1,4 +1,4 @@
-"""`patch`: replace a piece of a file by another, found by its exact text."""
+"""`patch`: replace pieces of a file by others, found by their text."""
 
 from __future__ import annotations
 
@@ -18,34 +18,41 @@ from hermes_agent.tools.base import (
     success,
     text,
 )
+from hermes_agent.tools.loose_match import find_loosely, reindented, without_line_numbers
+from hermes_agent.tools.text_diff import describe_difference, split_lines, unified_diff
+from hermes_agent.tools.text_encoding import displayable_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.tools.base import ToolContext
-    from hermes_agent.tools.files import LimitsFiles
+    from hermes_agent.tools.files import LimitsFiles, SeenFiles
+    from hermes_agent.tools.text_encoding import TextFile
     from hermes_core.json_values import JsonData, JsonObject
 
-DIFF_CHARACTERS = 20_000  # of a result for the model
 MAX_DIFF_CHARACTERS = 500_000
 MAX_COMPARED_LINES = 5_000
 MAX_LISTED_MATCHES = 10
+MAX_EDITS = 100
 
 
-def patch_tool(limits: LimitsFiles) -> Tool:
+def patch_tool(limits: LimitsFiles, seen: SeenFiles) -> Tool:
     """The tool."""
     return Tool(
         "patch",
-        "Replace old_string, which must occur exactly once unless replace_all. Give the text "
-        "without the line numbers of read_file.",
+        "Replace old_string (without the line numbers of read_file), which must occur exactly "
+        "once unless replace_all; or several with edits.",
         schema(
-            "path old_string new_string",
+            "path",
             path=parameter("string"),
             old_string=parameter("string"),
             new_string=parameter("string"),
             replace_all=parameter("boolean"),
+            edits=parameter(
+                "array", "of {old_string, new_string, replace_all}", items={"type": "object"}
+            ),
         ),
-        reporting_errors(lambda arguments, context: _patch(limits, arguments, context)),
+        reporting_errors(lambda arguments, context: _patch(limits, seen, arguments, context)),
     )
 
 
@@ -53,39 +60,118 @@ class Replacement(NamedTuple):
     """A change of a file that can be carried out."""
 
     path: Path
-    file: files.TextFile
+    file: TextFile
     changed: str
     matches: int
+    differences: tuple[str, ...]  # between what was given and what was found
 
 
-def _patch(limits: LimitsFiles, arguments: JsonObject, context: ToolContext) -> str:
+class EditError(ToolError):
+    """An edit that cannot be carried out, with what helps to write it right."""
+
+    def __init__(self, message: str, **facts: JsonData) -> None:
+        super().__init__(message)
+        self.facts = facts
+
+
+def _patch(
+    limits: LimitsFiles, seen: SeenFiles, arguments: JsonObject, context: ToolContext
+) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
-    replacement = plan_replacement(arguments, path)
-    if isinstance(replacement, str):
-        return replacement
-    path, file, changed, count = replacement
-    files.replace_file(path, file.encoded(changed))
-    return success(diff=unified_diff(file.text, changed, path.name), replaced=count)
+    try:
+        replacement = plan_replacement(arguments, path)
+    except EditError as error:
+        return failure(str(error), **error.facts)
+    path, file, changed, count, differences = replacement
+    data = file.encoded(changed)
+    context.before_edit(path)
+    replaced = files.replace_file(path, data)
+    seen.note(path, data)
+    facts: dict[str, JsonData] = files.notes_of(replaced)
+    if file.name:
+        facts["encoding"] = file.name
+    if differences:
+        facts["not_exact"] = "; ".join(differences)
+    return success(diff=unified_diff(file.text, changed, path.name), replaced=count, **facts)
 
 
-def plan_replacement(arguments: JsonObject, path: Path) -> Replacement | str:
-    """The change of a file that a call asks for, or the failure as JSON."""
-    old, new = text(arguments, "old_string"), text(arguments, "new_string")
-    if not old:
-        raise ToolError("`old_string` is empty; use write_file for a new file.")
-    if old == new:
-        raise ToolError("`old_string` and `new_string` are the same.")
+def plan_replacement(arguments: JsonObject, path: Path) -> Replacement:
+    """The change of a file that a call asks for: all its edits, one after the other."""
+    edits = _edits(arguments)
     file = files.load(path)
-    old, new = _with_line_ends(file.text, old, new)
-    count = file.text.count(old)
-    if count == 0:
-        return failure("`old_string` is not in the file.", **_hints(file.text, old))
-    if count > 1 and not flag(arguments, "replace_all"):
-        return failure(
+    content, count = file.text, 0
+    differences: list[str] = []
+    for number, edit in enumerate(edits, 1):
+        try:
+            content, matches = _edited(content, edit, differences)
+        except ToolError as error:
+            if len(edits) == 1:
+                raise
+            facts = error.facts if isinstance(error, EditError) else {}
+            raise EditError(f"Edit {number}: {error} Nothing was changed.", **facts) from None
+        count += matches
+    return Replacement(path, file, content, count, tuple(differences))
+
+
+def _edits(arguments: JsonObject) -> list[JsonObject]:
+    """The edits of a call; one may be given without a list."""
+    given = arguments.get("edits") or []
+    if not isinstance(given, list) or not all(isinstance(edit, dict) for edit in given):
+        raise ToolError("`edits` must be a list of objects.")
+    edits = [edit for edit in given if isinstance(edit, dict)]
+    if len(edits) > MAX_EDITS:
+        raise ToolError(f"At most {MAX_EDITS} edits in one call.")
+    is_single = arguments.get("old_string") is not None
+    return [arguments, *edits] if is_single or not edits else edits
+
+
+def _edited(content: str, edit: JsonObject, differences: list[str]) -> tuple[str, int]:
+    """A text after one edit, and how often it was made."""
+    given, new = text(edit, "old_string"), text(edit, "new_string")
+    is_for_all = flag(edit, "replace_all")
+    if not given:
+        raise ToolError("`old_string` is empty; use write_file for a new file.")
+    if given == new:
+        raise ToolError("`old_string` and `new_string` are the same.")
+    old, exact_new = _with_line_ends(content, given, new)
+    count = content.count(old)
+    if count > 1 and not is_for_all:
+        raise EditError(
             f"`old_string` occurs {count} times; give more surrounding text, or set replace_all.",
-            lines=_line_numbers(file.text, old),
+            lines=_line_numbers(content, old),
         )
-    return Replacement(path, file, file.text.replace(old, new), count)
+    if count:
+        return content.replace(old, exact_new), count
+    return _edited_loosely(content, given, new, differences, is_for_all=is_for_all)
+
+
+def _edited_loosely(
+    content: str, given: str, new: str, differences: list[str], *, is_for_all: bool
+) -> tuple[str, int]:
+    """A text after an edit whose `old_string` looks like a part of it."""
+    old = without_line_numbers(given)
+    if old != given:
+        new = without_line_numbers(new)
+    places = find_loosely(content, old)
+    if not places:
+        raise EditError("`old_string` is not in the file.", **_hints(content, old))
+    if len(places) > 1 and not is_for_all:
+        raise EditError(
+            f"`old_string` is not in the file, but {len(places)} places look like it; copy one "
+            "exactly, with more surrounding text.",
+            lines=[content.count("\n", 0, start) + 1 for start, _ in places[:MAX_LISTED_MATCHES]],
+        )
+    has_windows_ends = "\r\n" in content
+    found = old
+    for start, end in reversed(places):
+        found = content[start:end].replace("\r\n", "\n")
+        piece = reindented(new.replace("\r\n", "\n"), old, found)
+        piece = piece.replace("\n", "\r\n") if has_windows_ends else piece
+        content = content[:start] + piece + content[end:]
+    differences.append(
+        describe_difference(old, found) if old != found else "line numbers in `old_string`"
+    )
+    return content, len(places)
 
 
 def preview_change(tool: str, arguments: JsonObject, path: Path) -> str:
@@ -93,8 +179,6 @@ def preview_change(tool: str, arguments: JsonObject, path: Path) -> str:
     try:
         if tool == "patch":
             plan = plan_replacement(arguments, path)
-            if isinstance(plan, str):
-                return ""
             before, after = plan.file.text, plan.changed
         else:
             after = text(arguments, "content")
@@ -102,7 +186,7 @@ def preview_change(tool: str, arguments: JsonObject, path: Path) -> str:
     except (ToolError, OSError):
         return ""
     if len(before) + len(after) > MAX_DIFF_CHARACTERS:  # comparing takes too long
-        return "\n".join(f"+{line}" for line in after.splitlines())
+        return "\n".join(f"+{line}" for line in split_lines(after))
     return unified_diff(before, after, path.name, MAX_DIFF_CHARACTERS)
 
 
@@ -129,26 +213,12 @@ def _line_numbers(content: str, piece: str) -> list[int]:
 
 
 def _hints(content: str, old: str) -> dict[str, JsonData]:
-    """What stands in the file that looks most like what was looked for."""
+    """The lines of a file that look most like the first one that was looked for."""
     wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
-    lines = content.splitlines()[:MAX_COMPARED_LINES]
+    lines = split_lines(content)[:MAX_COMPARED_LINES]
     if not wanted or not lines:
         return {}
     by_text = {line.strip(): number for number, line in reversed(list(enumerate(lines, 1)))}
     close_matches = difflib.get_close_matches(wanted, by_text, n=3, cutoff=0.6)
     closest = [f"{by_text[item]}|{lines[by_text[item] - 1]}"[:300] for item in close_matches]
-    facts: dict[str, JsonData] = {"closest": [files.displayable_text(line) for line in closest]}
-    if " ".join(old.split()) in " ".join(content.split()):
-        facts["hint"] = "Only whitespace differs: copy it exactly from read_file."
-    return facts
-
-
-def unified_diff(before: str, after: str, name: str, limit: int = DIFF_CHARACTERS) -> str:
-    """The differences of two texts."""
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
-    )
-    diff = files.displayable_text("\n".join(lines))
-    if len(diff) > limit:
-        return f"{diff[:limit]}\n[… {len(diff) - limit:,} characters cut …]"
-    return diff
+    return {"closest": [displayable_text(line) for line in closest]}

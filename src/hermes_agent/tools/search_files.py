@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.sandbox.runner import find_sandbox
-from hermes_agent.tools import files, process_groups, real_paths
+from hermes_agent.tools import process_groups, real_paths
 from hermes_agent.tools.base import (
     Tool,
     ToolError,
@@ -36,6 +36,8 @@ from hermes_agent.tools.base import (
     success,
     text,
 )
+from hermes_agent.tools.text_diff import split_lines
+from hermes_agent.tools.text_encoding import SNIFF_BYTES, displayable_text
 from hermes_core.system_programs import system_program
 
 if TYPE_CHECKING:
@@ -76,7 +78,8 @@ except (re.error, OverflowError, RecursionError, MemoryError) as error:
     sys.exit()
 write(b"")
 while (text := read()) is not None:
-    numbers = [number for number, line in enumerate(text.splitlines(), 1) if search(line)]
+    lines = enumerate(text.replace("\\r\\n", "\\n").split("\\n"), 1)
+    numbers = [number for number, line in lines if search(line)]
     write(struct.pack(f"<{len(numbers)}Q", *numbers))
 """
 
@@ -114,7 +117,7 @@ class BoundedPattern:
     def matching_lines(self, text: str) -> list[tuple[int, str]]:
         """Numbers and texts of the lines that match; none when the search was stopped."""
         data = self._ask(text)
-        lines = text.splitlines()
+        lines = split_lines(text)
         numbers = struct.unpack(f"<{len(data) // 8}Q", data)
         return [(number, lines[number - 1]) for number in numbers]
 
@@ -148,6 +151,7 @@ MAX_SEARCH_SECONDS = 60.0
 LINE_CHARACTERS = 300
 MAX_BYTES = 10_000_000
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
+ONE_LINE = "`pattern` is compared with single lines and cannot contain a line end."
 RIPGREP_NO_MATCH = 1  # exit code of ripgrep
 
 
@@ -221,8 +225,9 @@ def _search(jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: 
         lines = _by_python(query, is_visible)
     else:
         lines = _by_ripgrep([program, *_ripgrep_options(query)], query, jobs, policy)
-    is_named = _glob_filter(query, "" if query.is_content else query.glob)
-    visible = (match.line for match in lines if is_named(match.file) and is_visible(match.file))
+    globs = () if query.is_content else (query.glob, query.pattern)
+    filters = [*(_glob_filter(query, glob) for glob in globs), is_visible]
+    visible = (match.line for match in lines if all(keeps(match.file) for keeps in filters))
     results = [_short(line, context.cwd) for line in itertools.islice(visible, limit + 1)]
     lines.close()  # type: ignore[attr-defined]
     facts: dict[str, JsonData] = {"matches": results[:limit], "count": min(len(results), limit)}
@@ -234,7 +239,7 @@ def _search(jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: 
 
 
 def _short(line: str, cwd: Path) -> str:
-    line = files.displayable_text(line).removeprefix(f"{cwd}/")
+    line = displayable_text(line).removeprefix(f"{cwd}/")
     return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} […]"
 
 
@@ -273,13 +278,30 @@ def _can_list(policy: SandboxPolicy | None, path: Path) -> bool:
 def _ripgrep_options(query: FileQuery) -> list[str]:
     options = ["--color=never", "--no-messages", "--no-config", "--sort=path"]
     if query.is_content:
-        options += ["--glob", query.glob] if query.glob else []
-        options += ["--line-number", "--no-heading", "--with-filename", "--null"]
+        options += _glob_options(query.glob) if query.glob else []
+        options += ["--crlf", "--line-number", "--no-heading", "--with-filename", "--null"]
         options += ["--max-columns=1000"]
         options += ["--max-columns-preview", "-e", query.pattern]
     else:
-        options += ["--files", "--glob", query.pattern]
+        options += [
+            "--files",
+            *(_glob_options(query.pattern) if _names_hidden(query.pattern) else []),
+        ]
     return [*options, "--", str(query.path)]
+
+
+def _glob_options(glob: str) -> list[str]:
+    """ripgrep's options for a glob; one of plain names does not include ignored files."""
+    if _names_hidden(glob):
+        return ["--hidden", "--glob", glob]
+    if "/" in glob or glob.startswith("!"):
+        return ["--glob", glob]
+    return [f"--type-add=named:{glob}", "--type=named"]
+
+
+def _names_hidden(glob: str) -> bool:
+    """Whether a glob names hidden files, so that these are not left out."""
+    return glob.startswith(".") or "/." in glob
 
 
 def _by_ripgrep(
@@ -300,6 +322,8 @@ def _by_ripgrep(
             for line in process.stdout or ():
                 yield _parsed(os.fsdecode(line).rstrip("\r\n"))
             complaint = process.stderr.read() if process.stderr else b""
+            if b"--multiline" in complaint:
+                raise ToolError(ONE_LINE)
             if process.wait() > RIPGREP_NO_MATCH and complaint:
                 raise ToolError(complaint.decode(errors="replace").strip()[:500])
         finally:
@@ -356,7 +380,7 @@ class LinearPattern:
 
     def matching_lines(self, text: str) -> Iterator[tuple[int, str]]:
         """Numbers and texts of the lines that match."""
-        for line_number, line in enumerate(text.splitlines(), 1):
+        for line_number, line in enumerate(split_lines(text), 1):
             if self._query.is_over:
                 return
             if self._search(line):
@@ -437,7 +461,7 @@ def _matches(
     is_visible: Callable[[Path], bool],
 ) -> Iterator[FileMatch]:
     data = _read_visible(file, is_visible)
-    if b"\0" in data[: files.SNIFF_BYTES] or query.is_over:
+    if b"\0" in data[:SNIFF_BYTES] or query.is_over:
         return
     for line_number, line in pattern.matching_lines(data.decode(errors="replace")):
         yield FileMatch(file, f"{file}:{line_number}:{line}")

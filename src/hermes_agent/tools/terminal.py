@@ -201,6 +201,7 @@ def _process(jobs: Jobs, arguments: JsonObject, context: ToolContext) -> str:
         job.end()
     if action == "wait":
         _wait(job, number(arguments, "timeout", 60, 0, MAX_SECONDS), context)
+    job.is_awaited = job.is_awaited and job.is_running
     tail = job.output.tail(TAIL_CHARACTERS)
     output = context.filter_output(job.command, tail, job.exit_code)
     return success(**_job_fields(job), output=output)

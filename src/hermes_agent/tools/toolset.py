@@ -14,7 +14,7 @@ from hermes_agent.tools.base import (
     success,
     text,
 )
-from hermes_agent.tools.files import file_tools
+from hermes_agent.tools.files import SeenFiles, file_tools
 from hermes_agent.tools.history import history_tools
 from hermes_agent.tools.memory import memory_tool
 from hermes_agent.tools.patch import patch_tool
@@ -71,11 +71,12 @@ def standard_tools(
     media: MediaStore | None = None,
 ) -> list[Tool]:
     """Every tool; without a history, none that searches it. *media* keeps images."""
+    seen = SeenFiles()
     results = history_tools(history) if history is not None else []
     return [
         *terminal_tools(jobs, limits),
-        *file_tools(limits, media or of_home()),
-        patch_tool(limits),
+        *file_tools(limits, media or of_home(), seen, jobs.kept_output),
+        patch_tool(limits, seen),
         search_tool(jobs, limits),
         memory_tool(memory),
         *results,

@@ -146,3 +146,35 @@ def test_an_unsupported_pattern_is_an_error_for_the_model(tree):
     error = tree("search_files", pattern="(?<=find_)me")["error"]
     assert error
     assert "b'" not in error
+
+
+def test_a_pattern_for_the_end_of_a_line_matches_windows_ends(tree):
+    (tree.cwd / "dos.txt").write_bytes(b"a needle\r\nneedles\r\n")
+    assert tree("search_files", pattern="needle$")["matches"] == ["dos.txt:1:a needle"]
+
+
+def test_line_numbers_are_those_of_read_file(tree):
+    (tree.cwd / "form.txt").write_bytes("a\x0cb\u2028c\nfeed\n".encode())
+    assert tree("search_files", pattern="feed")["matches"] == ["form.txt:2:feed"]
+
+
+@pytest.mark.skipif(RG is None, reason="no ripgrep here")
+def test_a_glob_does_not_include_hidden_and_ignored_files(bench):
+    (bench.cwd / ".git").mkdir()
+    for name in (".git/x.txt", "logs.txt", "kept.txt"):
+        (bench.cwd / name).write_text("needle\n")
+    (bench.cwd / ".gitignore").write_text("logs.txt\n")
+    assert bench("search_files", pattern="*", mode="files")["matches"] == ["kept.txt"]
+    found = bench("search_files", pattern="needle", glob="*.txt")
+    assert found["matches"] == ["kept.txt:1:needle"]
+    (bench.cwd / ".github").mkdir()
+    (bench.cwd / ".github/ci.yml").write_text("needle\n")
+    named = bench("search_files", pattern=".github/*.yml", mode="files")
+    assert named["matches"] == [".github/ci.yml"]
+
+
+@pytest.mark.skipif(RG is None, reason="no ripgrep here")
+def test_a_pattern_with_a_line_end_is_refused_in_our_words(bench):
+    (bench.cwd / "a").write_text("a\nb\n")
+    error = bench("search_files", pattern="a\\nb")["error"]
+    assert error == "`pattern` is compared with single lines and cannot contain a line end."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import threading
 
 import pytest
@@ -190,3 +192,30 @@ def test_many_commands_at_once(bench):
     for thread in threads:
         thread.join()
     assert sorted(results) == sorted(f"{number}\n" for number in range(20))
+
+
+def test_a_long_output_can_be_read_in_pages(bench):
+    command = "seq 1 200000; printf end"
+    result = bench("terminal", command=command)
+    name = re.search(r"/tmp/output-job\d+-\w+\.txt", result["output"])[0]
+    page = bench("read_file", path=name, offset=100_000, limit=2)
+    assert page["content"] == "100000|100000\n100001|100001"
+    assert page["lines"] == 200_001
+    assert bench("read_file", path=name, offset=200_001)["content"] == "200001|end"
+    (file,) = bench.jobs.temporary.glob("output-*")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    bench.jobs.close()
+    assert not file.exists()
+
+
+def test_a_short_output_is_not_kept(bench):
+    bench("terminal", command="seq 1 100")
+    assert list(bench.jobs.temporary.glob("output-*")) == []
+    assert "No such file" in bench("read_file", path="/tmp/output-job1-abc.txt")["error"]
+
+
+def test_colours_and_progress_bars_are_left_out(bench):
+    command = r"""printf '\033[1;32mok\033[0m\n\033]8;;http://x\007link\033]8;;\007\n'
+    for n in 10 50 100; do printf '\r%s %%' $n; done; printf '\ndos\r\n'"""
+    result = bench("terminal", command=command)
+    assert result["output"] == "ok\nlink\n100 %\ndos\r\n"

@@ -103,12 +103,59 @@ def test_a_page_becomes_text_without_what_is_around_it(
     result = fetch(site.url("/tea"))
     assert result["title"] == "Tea & cups"
     assert result["text"] == (
-        "# Tea\n\nBoil water, then read more (https://example.org/more).\n\n- cup\n\na\n  b"
+        "# Tea\n\nBoil water, then read [more](https://example.org/more).\n\n- cup\n\n"
+        "```\na\n  b\n```"
     )
     assert result["error"] is None
     _path, headers, _body = site.requests[0]
     assert headers["Host"] == f"127.0.0.1:{site.port}"
     assert headers["User-Agent"].startswith("Hermes/")
+
+
+LINKS = b"""<base href="/docs/"><p><a href='a?x=1&amp;y=2'>rel</a> <a href="/root">root</a>
+<a href="#part">part</a> <a href="javascript:x()">js</a> <a href="//cdn.example/z">cdn</a>
+<a href="http://[bad">bad</a></p><a href="card"><h3>Title</h3></a>
+<table><tr><th>Name</th><th>Size</th></tr><tr><td>a</td><td>1</td></tr></table>
+<p>Call <code>f(x)</code>.</p>"""
+
+
+def test_links_are_absolute_and_tables_stay(
+    site: Site, fetch: Callable[..., dict[str, Any]]
+) -> None:
+    site.answers["/a/b"] = (200, {"Content-Type": "text/html"}, LINKS)
+    root = site.url("")
+    assert fetch(site.url("/a/b"))["text"].split("\n") == [
+        f"[rel]({root}/docs/a?x=1&y=2) [root]({root}/root) part js [cdn](http://cdn.example/z) bad",
+        "",
+        "### Title",
+        "",
+        f"<{root}/docs/card>",
+        "",
+        "Name | Size",
+        "---|---",
+        "a | 1",
+        "",
+        "Call `f(x)`.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "head", "codec"),
+    [
+        ("text/html", "<meta charset=iso-8859-1>", "latin-1"),
+        ("text/html", '<META http-equiv=x content="text/html; charset=windows-1251">', "cp1251"),
+        ("text/html; charset=koi8-r", "<meta charset=utf-8>", "koi8-r"),
+        ("text/html", "", "latin-1"),
+        ("text/html", "", "utf-8"),
+    ],
+)
+def test_a_page_is_read_in_its_encoding(
+    site: Site, fetch: Callable[..., dict[str, Any]], header: str, head: str, codec: str
+) -> None:
+    text = "caf\u00e9" if codec in {"latin-1", "utf-8"} else "\u043f\u0440\u0438\u0432\u0435\u0442"
+    page = f"<html><head>{head}</head><p>{text}</p></html>".encode(codec)
+    site.answers["/p"] = (200, {"Content-Type": header}, page)
+    assert fetch(site.url("/p"))["text"] == text
 
 
 def test_a_long_text_is_read_in_parts(site: Site, fetch: Callable[..., dict[str, Any]]) -> None:

@@ -128,6 +128,8 @@ class ChatShutdown:
     def finish(self, out: CommandOutput, *, is_interactive: bool) -> None:
         """Stop the agent, end the conversation's row, notify plugins."""
         existed = self._conversation.exists
+        jobs = self._conversation.bundle.jobs.all()
+        stopped = [job.command[:100] for job in jobs if job.is_running]
         steps = [
             Step("leave the conversation", lambda: self._conversation.leave("cli_close")),
             Step("notify plugins", lambda: history.deliver_events(self._conversation.db)),
@@ -135,6 +137,8 @@ class ChatShutdown:
         if is_interactive and existed and not self.is_exiting:
             steps.append(Step("report new achievements", lambda: report_new_achievements(out)))
         run_all(steps)
+        for command in stopped:
+            out.note(f"Stopped a background job: {command}")
         for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
         if is_interactive and existed:
