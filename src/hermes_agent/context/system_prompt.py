@@ -35,7 +35,7 @@ SUB_AGENT: Final = (
 RULES: Final = """\
 - Do exactly and completely what was asked. Briefly state what you do and what you found.
 - Read a file before you edit it, and check your work by running it.
-- Prefer small exact edits. Run commands without prompts for input; long ones in the background.
+- Prefer small exact edits. Run commands without prompts for input.
 - If a call fails, read the error and try another way. If you are stuck, say so.
 - Never invent results. If you do not know, look it up or say that you do not know.
 {ask}- Answer in the user's language, in plain sentences; use Markdown where it helps.\

@@ -55,7 +55,7 @@ def history_tools(history: SearchesHistory) -> list[Tool]:
             schema(
                 "query",
                 query=parameter("string"),
-                skip=parameter("integer", "conversations of earlier pages"),
+                skip=parameter("integer", "for the next page"),
             ),
             reporting_errors(
                 lambda arguments, context: _search(history, arguments, context.session_id)
@@ -64,7 +64,7 @@ def history_tools(history: SearchesHistory) -> list[Tool]:
         ),
         Tool(
             "session_read",
-            "Read the messages around a result of session_search.",
+            "Read the messages around a result.",
             schema("message", message=parameter("integer")),
             reporting_errors(lambda arguments, _context: _read(history, arguments)),
             always_reads,

@@ -28,15 +28,14 @@ def memory_tool(files: MemoryFiles) -> Tool:
     """The tool that keeps facts."""
     return Tool(
         "memory",
-        "Facts for later sessions: target memory (work, environment) or user (the person). Save "
-        "what the user corrects or will want next time. Keep them short: every prompt includes "
-        "them.",
+        "Short facts that every prompt includes: memory (work, environment) or user (the person). "
+        "Save what the user corrects or will want next time.",
         schema(
             "action",
             action=parameter("string", enum=list(ACTIONS)),
             target=parameter("string", enum=list(MEMORY_KINDS)),
             text=parameter("string"),
-            old=parameter("string", "piece of the entry to replace or remove"),
+            old=parameter("string", "of the entry"),
         ),
         reporting_errors(lambda arguments, _context: _memory(files, arguments)),
     )

@@ -40,8 +40,8 @@ def patch_tool(limits: LimitsFiles, seen: SeenFiles) -> Tool:
     """The tool."""
     return Tool(
         "patch",
-        "Replace old_string (without the line numbers of read_file), which must occur exactly "
-        "once unless replace_all; or several with edits.",
+        "Replace old_string (without line numbers), which must occur exactly once unless "
+        "replace_all; or several with edits.",
         schema(
             "path",
             path=parameter("string"),

@@ -182,13 +182,13 @@ def search_tool(jobs: Jobs, limits: LimitsCommands) -> Tool:
     """The tool."""
     return Tool(
         "search_files",
-        "Search file contents by Rust regex, line by line (mode content), or file names by glob "
-        "(mode files). Hidden and ignored files are skipped unless `path` names them.",
+        "Search lines by Rust regex, or file names by glob (mode files). Hidden and ignored files "
+        "are skipped unless `path` names them.",
         schema(
             "pattern",
             pattern=parameter("string"),
             path=parameter("string"),
-            glob=parameter("string", "only these files"),
+            glob=parameter("string"),
             mode=parameter("string", enum=["content", "files"]),
             limit=parameter("integer", "default 50"),
         ),

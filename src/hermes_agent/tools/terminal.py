@@ -70,10 +70,9 @@ def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
     return [
         Tool(
             "terminal",
-            "Run a shell command; returns output (stdout and stderr together, the middle of more "
-            "than 30,000 characters cut) and exit code. No stdin. Each call starts in the working "
-            "folder; `cd` does not last. Calls of one answer run in order. For servers and long "
-            "work set background, then use `process`.",
+            "Run a shell command in the working folder (`cd` does not last); returns stdout and "
+            "stderr together, without the middle of more than 30,000 characters. No stdin. Calls "
+            "of one answer run in order. For servers and long work set background, then `process`.",
             schema(
                 "command",
                 command=parameter("string"),
@@ -93,7 +92,7 @@ def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
                 "action",
                 action=parameter("string", enum=list(ACTIONS)),
                 job=parameter("string"),
-                timeout=parameter("integer", "seconds for wait"),
+                timeout=parameter("integer", "seconds"),
             ),
             reporting_errors(lambda arguments, context: _process(jobs, arguments, context)),
         ),

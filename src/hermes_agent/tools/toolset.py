@@ -39,7 +39,7 @@ def clarify_tool() -> Tool:
     """The tool."""
     return Tool(
         "clarify",
-        "Ask the user a question when you cannot continue without the answer.",
+        "Ask the user a question.",
         schema(
             "question",
             question=parameter("string"),
