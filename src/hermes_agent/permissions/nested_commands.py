@@ -20,14 +20,15 @@ class Wrapper(NamedTuple):
     positionals: int = 0  # own words before the command
     is_elevated: bool = False
     subcommand: str = ""  # the word that makes it a wrapper
+    assigned: str = r"[A-Za-z_]\w*="  # the beginning of an assignment before the command
 
 
 WRAPPERS = {
-    "sudo": Wrapper("ugpCDhRrtTU", is_elevated=True),
+    "sudo": Wrapper("ugpCDhRrtTU", is_elevated=True, assigned=r"[^=]*="),
     "doas": Wrapper("uC", is_elevated=True),
     "pkexec": Wrapper("", is_elevated=True),
     "run0": Wrapper("", is_elevated=True),
-    "env": Wrapper("uC"),
+    "env": Wrapper("uC", assigned=r"[^=]*="),  # also of a name that a shell does not take
     "nohup": Wrapper(),
     "time": Wrapper("of"),
     "nice": Wrapper("n"),
@@ -126,7 +127,7 @@ def _skip_own(words: list[str], wrapper: Wrapper) -> None:
         elif word.startswith("-") and len(word) > 1:
             takes = len(word) == 2 and word[1] in wrapper.with_value
             del words[: 2 if takes else 1]
-        elif word == "!" or re.match(r"[A-Za-z_]\w*=", word):  # `time ! command` negates it
+        elif word == "!" or re.match(wrapper.assigned, word):  # `time ! command` negates it
             del words[0]
         elif positionals:
             positionals -= 1
