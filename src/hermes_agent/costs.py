@@ -162,14 +162,18 @@ def _priced(amount: float, status: str, source: str) -> BillingFields:
 
 
 def complete(
-    provider: FallbackProvider, request: ModelRequest, cancel: Cancel, store: ConversationStore
+    provider: FallbackProvider,
+    request: ModelRequest,
+    cancel: Cancel,
+    store: ConversationStore | None,
 ) -> Reply | Failed:
-    """Send a request and count its usage; returns the final event."""
-    meter = UsageMeter(store, provider, request)
+    """Send a request and count its usage in a conversation, if any; returns the final event."""
+    meter = None if store is None else UsageMeter(store, provider, request)
     for event in provider.stream(request, cancel):
         if isinstance(event, Reply | Failed):
-            return event._replace(usage=meter.settle(event))
-        meter.observe(event)
+            return event if meter is None else event._replace(usage=meter.settle(event))
+        if meter is not None:
+            meter.observe(event)
     return Failed(FailureKind.BROKEN, "The provider ended the stream without a reply.")
 
 

@@ -10,7 +10,8 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.context.window import tokens_in
-from hermes_agent.events import Failed, FailureKind, Reply
+from hermes_agent.costs import complete
+from hermes_agent.events import Failed
 from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.turn_control import Cancel
@@ -23,6 +24,7 @@ from hermes_core.messages import plain_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from hermes_agent.events import Reply
     from hermes_conversation.history_scope import ConversationHistory
     from hermes_core.json_values import JsonObject
     from hermes_state.search.hits import Correction, FoundMessage
@@ -145,13 +147,13 @@ def budget_of(window: int) -> int:
 
 
 def answer_from(
-    quoted: HistoryAnswer, complete: Callable[[ModelRequest], Reply | Failed], model: str
+    quoted: HistoryAnswer, send: Callable[[ModelRequest], Reply | Failed], model: str
 ) -> HistoryAnswer:
     """Let a model answer from quotations, and keep the sentences that cite them."""
     if not quoted.quotations:
         return quoted
     prompt = _prompt(quoted.question, quoted.quotations)
-    reply = complete(ModelRequest([{"role": "user", "content": prompt}], [], ANSWER_TOKENS))
+    reply = send(ModelRequest([{"role": "user", "content": prompt}], [], ANSWER_TOKENS))
     if isinstance(reply, Failed):
         return quoted._replace(failure=str(reply), model=model)
     sentences = list(_sentences(reply.text, len(quoted.quotations)))
@@ -180,16 +182,12 @@ def ask(
             return quoted._replace(note=DEMO_NOTE)
         on_step(f"Waiting for {providers[0].model}…")
         provider = FallbackProvider(providers)
-        return answer_from(quoted, lambda request: _complete(provider, request), providers[0].model)
+        return answer_from(
+            quoted, lambda request: complete(provider, request, Cancel(), None), providers[0].model
+        )
     finally:
         for each in providers:
             each.close()
-
-
-def _complete(provider: FallbackProvider, request: ModelRequest) -> Reply | Failed:
-    lost = Failed(FailureKind.BROKEN, "The provider ended the stream without a reply.")
-    ends = (each for each in provider.stream(request, Cancel()) if isinstance(each, Reply | Failed))
-    return next(ends, lost)
 
 
 def _prompt(question: str, quotations: list[Quotation]) -> str:

@@ -194,7 +194,10 @@ def _ask(conversation: Conversation, words: str) -> CommandOutcome:
     )
     if agent.is_demo:
         return CommandOutcome(history_answers.as_text(quoted))
-    answer = history_answers.answer_from(quoted, agent.complete, agent.model)
+    is_stored = conversation.exists
+    answer = history_answers.answer_from(
+        quoted, lambda request: agent.complete(request, is_counted=is_stored), agent.model
+    )
     return CommandOutcome(history_answers.as_text(answer))
 
 

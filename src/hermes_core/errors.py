@@ -37,6 +37,7 @@
             SessionDeletedError  the conversation of a turn was deleted meanwhile
         IllegalChangeError       the change is not allowed in the conversation's state
         NotSavedError            neither the database nor the journal accepted the data
+        EmbeddingError           texts could not be turned into vectors for search by meaning
       AgentDatabaseError         the database of another agent cannot be read
       CheckpointError            a checkpoint of a folder cannot be taken or restored
         FolderTooLargeError      the folder is beyond the limits of checkpoints
@@ -161,6 +162,10 @@ class LedgerDamagedError(ScanError):
 
 class StoreError(HermesError):
     """The session store refused or failed."""
+
+
+class EmbeddingError(StoreError):
+    """Texts could not be turned into vectors for search by meaning."""
 
 
 class StatementError(StoreError):

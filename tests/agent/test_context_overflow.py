@@ -86,17 +86,6 @@ def test_a_request_that_would_not_fit_is_not_sent(scene: Scene) -> None:
     assert sent.startswith(f"{SUMMARY_HEADING}Summary.\n\n")
 
 
-def test_a_message_longer_than_the_window_is_announced_before_it_is_sent(scene: Scene) -> None:
-    agent = overflowing_agent(scene, "{say: Part of it.}, {say: Fine.}", 4_096)
-    events = list(agent.turn("word " * 8_000))
-    kinds = [type(event).__name__ for event in events]
-    (notice,) = of_kind(events, Notice)
-    assert "about 10,0" in notice.text
-    assert "the context window 4,096" in notice.text
-    assert kinds.index("Notice") < kinds.index("TextDelta")
-    assert of_kind(list(agent.turn("short")), Notice) == []
-
-
 def test_a_long_result_is_truncated_on_screen_and_stored_completely(scene: Scene) -> None:
     result = "begin " + "x" * 60_000 + " end"
     tool = Tool("read", "Reads.", {}, lambda _arguments, _context: result)

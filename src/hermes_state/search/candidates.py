@@ -195,6 +195,7 @@ class Candidate(NamedTuple):
     shown_role: str  # that of feedback of hooks is `hook`
     originals: tuple[Candidate, ...] = ()  # the rows that this one repeats
     words_found: int = 0  # how many words of a question it contains, if it was ranked
+    score: float = 0.0  # 1 is the best of a ranking
 
     def text(self, *, with_tools: bool) -> str:
         """Its searchable text."""

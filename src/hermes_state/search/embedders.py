@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes_core.errors import StoreError
+from hermes_core.errors import EmbeddingError
 from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ HEADS: Final = 12
 HIDDEN: Final = 384
 EPSILON: Final = 1e-12
 REQUEST_SECONDS: Final = 60
-
-
-class EmbeddingError(StoreError):
-    """Texts could not be embedded."""
 
 
 class Embedder(Protocol):

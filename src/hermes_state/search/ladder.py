@@ -8,9 +8,11 @@ from the messages that contain any of them.
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from hermes_core.errors import EmbeddingError
 from hermes_state.search import language
 from hermes_state.search.hits import (
     ANY_FORM,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from hermes_state.search.candidates import Candidate, SearchFilter
     from hermes_state.search.ranking import Ranked, Ranking
     from hermes_state.search.time_words import Period
+
+log = logging.getLogger(__name__)
 
 MIN_RANKED_WORDS: Final = 3  # content words of a query that is answered by rank
 MIN_SENTENCE_WORDS: Final = 4  # words of one that is a sentence, such as "what is it about"
@@ -96,8 +100,8 @@ class Search(Protocol):
     def by_ids(self, ids: list[int]) -> list[Candidate]:
         """Messages in the order of their IDs in the list."""
 
-    def nearest(self, text: str) -> list[int]:
-        """Messages whose meaning is nearest to a text, best first; none without a model."""
+    def nearest(self, text: str) -> list[tuple[int, float]]:
+        """Messages with the most similar meaning, and how similar; none without a model."""
 
 
 class PlainQuery(NamedTuple):
@@ -151,23 +155,38 @@ def find(search: Search, asked: Asked, search_filter: SearchFilter, count: int) 
 
 
 def _unless_covered(search: Search, text: str, search_filter: SearchFilter, found: Found) -> Found:
-    """The result, preceded by the nearest in meaning if its best message has few of the words."""
+    """The result, with what is similar in meaning if its best message has few of the words."""
     first = next(found.candidates, None)
     rest = itertools.chain([] if first is None else [first], found.candidates)
     found = found._replace(candidates=rest)
     if first is not None and first.words_found >= MIN_COVERAGE * len(found.words):
         return found
-    return _with_meaning(search, text, search_filter, found)
+    try:
+        return _with_meaning(search, text, search_filter, found)
+    except EmbeddingError as error:
+        log.warning("searched by words only: %s", error)
+        return found
 
 
 def _with_meaning(search: Search, text: str, search_filter: SearchFilter, found: Found) -> Found:
-    ids = search.nearest(text)
-    if not ids:
+    """The best messages by words and meaning: the share of the words and the similarity add up."""
+    nearest = dict(search.nearest(text))
+    if not nearest:
         return found
-    nearest = [each for each in search.by_ids(ids) if search_filter.allows(each)]
-    seen = {each.row.id for each in nearest}
-    rest = (each for each in found.candidates if each.row.id not in seen)
-    return found._replace(candidates=itertools.chain(nearest, rest), sort="rank", step=BY_MEANING)
+    by_words = list(itertools.islice(found.candidates, READ_MESSAGES))
+    coverage = by_words[0].words_found / max(len(found.words), 1) if by_words else 0.0
+    least = min(nearest.values())
+    scores = {
+        each.row.id: coverage * each.score + nearest.get(each.row.id, least) for each in by_words
+    }
+    seen = {each.row.id: each for each in by_words}
+    for each in search.by_ids([row_id for row_id in nearest if row_id not in seen]):
+        if search_filter.allows(each):
+            seen[each.row.id] = each
+            scores[each.row.id] = nearest[each.row.id]
+    ordered = sorted(scores, key=lambda row_id: (-scores[row_id], -row_id))
+    candidates = itertools.chain(map(seen.__getitem__, ordered), found.candidates)
+    return found._replace(candidates=candidates, sort="rank", step=BY_MEANING)
 
 
 def _all_languages(words: Sequence[str]) -> tuple[str, ...]:
@@ -306,7 +325,8 @@ def _in_order(
         chunk = {each.id: each for each in rest[start : start + CHUNK_MESSAGES]}
         for candidate in search.by_ids(list(chunk)):
             if search_filter.allows(candidate):
-                yield candidate._replace(words_found=len(chunk[candidate.row.id].words))
+                ranked = chunk[candidate.row.id]
+                yield candidate._replace(words_found=len(ranked.words), score=ranked.score)
 
 
 def _read_best(
@@ -324,11 +344,11 @@ def _read_best(
             continue
         ranked = ranks[candidate.row.id]
         counts = _frequent_counts(candidate, words, ranking.frequent)
-        score = ranked.score + bm25(counts, ranking.weights, 1.0) / ranking.best
+        score = ranked.score + bm25(counts, ranking.weights, 1.0) / ranking.best / 3
         if period is not None and period.contains(candidate.row.at):
             score *= PERIOD_WEIGHT
         number = len(ranked.words.union(counts))
-        scored.append((score, candidate._replace(words_found=number)))
+        scored.append((score, candidate._replace(words_found=number, score=score)))
     scored.sort(key=lambda pair: (-round(pair[0], 6), -pair[1].row.id))
     yield from (candidate for _, candidate in scored)
 

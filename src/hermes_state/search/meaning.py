@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.config.file import ConfigFile
+from hermes_core.errors import EmbeddingError
 from hermes_state.search import embedders
 from hermes_state.search.candidates import MAX_ROW_ID
-from hermes_state.search.embedders import EmbeddingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BATCH_MESSAGES: Final = 16
 MAX_CHARACTERS: Final = 1_200  # of a message; the model reads about as much
 READ_VECTORS: Final = 20_000
-MIN_SIMILARITY: Final = 0.2
+MIN_SIMILARITY: Final = 0.1
 NEAREST: Final = 100
 
 FILE_STATEMENTS: Final = (
@@ -167,8 +167,8 @@ class MeaningIndex:
         done, total = self._table.counts()
         return None if done >= total else (done, total)
 
-    def nearest(self, text: str) -> list[int]:
-        """The messages whose meaning is nearest to a text, best first."""
+    def nearest(self, text: str) -> list[tuple[int, float]]:
+        """The messages with the most similar meaning, best first, and how similar they are."""
         if not self.name:
             return []
         query = None
@@ -179,4 +179,4 @@ class MeaningIndex:
             found = embedders.similarities([data for _, data in rows], query)
             pairs = zip(found.tolist(), (row_id for row_id, _ in rows), strict=True)
             best = heapq.nlargest(NEAREST, [*best, *pairs])
-        return [row_id for similarity, row_id in best if similarity >= MIN_SIMILARITY]
+        return [(row_id, value) for value, row_id in best if value >= MIN_SIMILARITY]

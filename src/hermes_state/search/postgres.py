@@ -170,8 +170,8 @@ class DatabaseSearcher:
         """Messages by ID, in this order; deleted messages are omitted."""
         return self._engine.read(lambda reader: by_ids(reader, ids))
 
-    def nearest(self, text: str) -> list[int]:
-        """Messages whose meaning is nearest to a text, best first; none without a model."""
+    def nearest(self, text: str) -> list[tuple[int, float]]:
+        """Messages with the most similar meaning, and how similar; none without a model."""
         return self._meaning().nearest(text)
 
     def with_words(

@@ -125,7 +125,7 @@ def rank(words: Sequence[Word], index: WordIndex) -> Ranking:
     ranked = [
         Ranked(
             row_id,
-            scores[row_id] / best + windows[row_id] + sessions[each.session],
+            (scores[row_id] / best + windows[row_id] + sessions[each.session]) / 3,
             frozenset(each.counts),
         )
         for row_id, each in messages.items()
