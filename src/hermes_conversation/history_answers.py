@@ -17,6 +17,7 @@ from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.turn_control import Cancel
 from hermes_conversation.agent_factory import model_chain
 from hermes_core import human_format
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import NoModelError
 from hermes_core.messages import plain_text
@@ -237,7 +238,9 @@ def as_text(answer: HistoryAnswer) -> str:
         each = answer.quotations[number - 1]
         lines.append(
             f"[{number}] {human_format.local(each.at)}  {each.name}, {each.role}: {each.text}\n"
-            f"   hermes sessions show {each.session_id} --around {each.message_id}"
+            + with_command_name(
+                f"   hermes sessions show {each.session_id} --around {each.message_id}"
+            )
         )
     if answer.left_out:
         count = human_format.plural(answer.left_out, "sentence")

@@ -17,7 +17,9 @@ _QUOTED: Final = (
     r"""(?<!\w)(?:'(?:\\.|[^'\\\n]|'(?=\w)){0,1000}'|"(?!\$\()(?:\\.|[^"\\\n]){0,1000}")(?!\w)"""
 )
 # The first words of commands after a colon or a bracket, where other text may say `hermes` too.
-_FIRST_WORDS: Final = "config|cron|gateway|import|mcp|models|permissions|setup|store|trust|-p"
+_FIRST_WORDS: Final = (
+    "config|cron|gateway|import|mcp|models|permissions|search|sessions|setup|store|trust|-p"
+)
 # The command in code (`hermes setup`, $(hermes …), … | hermes), in the columns of examples, and
 # after a colon or a bracket; variables may precede it.
 _COMMAND: Final = (

@@ -268,7 +268,12 @@ def campaign(seed: int, count: int = 0, cpu_seconds: float = 0) -> tuple[int, li
             done += 1
             if "\0" in script or not judge.problem(script, room):
                 continue
-            if problem := judge.problem(script, room):  # not what an earlier script left running
+            fresh = Room()  # what an earlier script left running is not in it
+            try:
+                problem = judge.problem(script, fresh)
+            finally:
+                fresh.close()
+            if problem:
                 found.append(f"{problem}: {script!r}")
     finally:
         room.close()
