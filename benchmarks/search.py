@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,12 @@ RARE_TERM: Final = """
 OLDEST_QUESTION: Final = """
     SELECT content FROM messages WHERE role = 'user' AND length(content) > 200 ORDER BY id LIMIT 1
 """
+INDEXED: Final = "SELECT count(*) FROM message"
+TERMS: Final = """
+    SELECT term FROM frequency WHERE col = 'words' AND doc > 20 AND length(term) > 3
+    ORDER BY doc DESC LIMIT 3000
+"""
+PURGED_SESSIONS: Final = 2_000
 MOST_COMMON_TERMS: Final = "SELECT term FROM temp.vocabulary ORDER BY doc DESC LIMIT 400"
 
 
@@ -52,9 +59,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
         return [
             *filling,
             *_search_figures(db, bare, f"newest 20 of '{common}'", rounds, 30, query=common),
-            *_search_figures(
-                db, bare, f"best 20 of '{common}'", rounds, 100, query=common, sort="rank"
-            ),
+            *_question_figures(db, rounds),
             *_search_figures(db, bare, f"one character ({item})", rounds, 100, query=item),
             *_search_figures(db, bare, f"two characters ({two})", rounds, 100, query=two),
             *_search_figures(
@@ -68,6 +73,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
             *_phrase_figures(db, bare, rounds),
             *_fill_tools(db, bare),
             *_tool_figures(db, rounds),
+            *_purge_figures(context),
         ]
 
 
@@ -77,17 +83,19 @@ def _connect(path: Any) -> sqlite3.Connection:
 
 def _fill(db: SessionDB, bare: sqlite3.Connection) -> list[Figure]:
     db.search.rebuild()
-    started = time.perf_counter()
+    started, began = time.perf_counter(), time.process_time()
     while not db.search.fill(5):
         pass
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - began
     db.engine.search.use(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
     text = bare.execute(TEXT_BYTES).fetchone()[0]
     messages = bare.execute("SELECT count(*) FROM messages").fetchone()[0]
     size = db.engine.search.size()
+    indexed = db.engine.search.use(lambda c: c.execute(INDEXED).fetchone()[0]) or 1
     return [
         Figure("indexing all words", seconds, "s"),
         Figure("indexed per second", messages / seconds, "rows"),
+        Figure("indexing a message, CPU", 1e6 * cpu / indexed, "µs"),
         Figure("search file", size / 1e6, "MB", baseline=text / 1e6, limit=0.5, limits="ratio"),
     ]
 
@@ -121,6 +129,40 @@ def _search_figures(
         Figure(f"{name}, p50", median(times), "ms", baseline),
         Figure(f"{name}, p95", percentile(times, 0.95), "ms", baseline, limit=limit_p95),
     ]
+
+
+def _question_figures(db: SessionDB, rounds: int) -> list[Figure]:
+    """Questions of four frequent words and a rarer one, in CPU time."""
+    chance = random.Random(5)
+    terms = db.engine.search.use(lambda c: [row[0] for row in c.execute(TERMS)]) or []
+    words = [term for term in terms if term.isascii() and term.isalpha()]
+    times = []
+    for _ in range(rounds):
+        chosen = [*chance.sample(words[:300], 4), chance.choice(words[300:] or words)]
+        began = time.process_time()
+        db.search.answer(f"how did we {' '.join(chosen)}")
+        times.append(1000 * (time.process_time() - began))
+    return [
+        Figure("a question, CPU, p50", median(times), "ms"),
+        Figure("a question, CPU, p95", percentile(times, 0.95), "ms", limit=60),
+    ]
+
+
+def _purge_figures(context: BenchmarkContext) -> list[Figure]:
+    """Deleting conversations of six messages permanently, in CPU time."""
+    with context.folder() as folder, SessionDB(folder / "state.db") as db:
+        for number in range(PURGED_SESSIONS):
+            texts = [f"message {number} {place} of the talk" for place in range(6)]
+            db.create_session(f"s{number}", "cli")
+            rows = [{"role": "user", "content": text} for text in texts]
+            db.append_messages_batch(f"s{number}", rows)
+        while not db.search.fill(5):
+            pass
+        began = time.process_time()
+        for number in range(10):
+            db.trash.purge(f"s{number * 7}")
+        each = 100 * (time.process_time() - began)
+    return [Figure("purging one of ten conversations, CPU", each, "ms", limit=10)]
 
 
 def _scan_work(bare: sqlite3.Connection, word: str) -> Work:
