@@ -83,6 +83,7 @@ def _first_hits(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 CHUNK_IDS: Final = 200
+MAX_FILL_SECONDS: Final = 30.0  # before a question; what is left is read
 CHUNK_ROWS: Final = 1000
 MAX_ROW_ID: Final = 2**62
 
@@ -122,6 +123,11 @@ class ScanDeadline:
         self.has_ended = False  # whether messages were skipped
         self._until = time.monotonic() + seconds
 
+    @property
+    def seconds_left(self) -> float:
+        """The time that is left, at least none."""
+        return max(0.0, self._until - time.monotonic())
+
     def is_left(self) -> bool:
         """Whether there is time left."""
         self.has_ended = self.has_ended or time.monotonic() >= self._until
@@ -158,6 +164,11 @@ class SearchFilter(NamedTuple):
         """Whether some sessions are excluded."""
         names = self.sources, self.exclude_sources, self.session_ids
         return any(names) or self.allowed_ids is not None
+
+    @property
+    def fill_seconds(self) -> float:
+        """How long the index may be filled: that costs less than reading the messages once."""
+        return MAX_FILL_SECONDS if self.patience is None else self.patience.seconds_left
 
     @property
     def has_patience(self) -> bool:

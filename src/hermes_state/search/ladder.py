@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from hermes_state.search.candidates import Candidate, SearchFilter
     from hermes_state.search.ranking import Ranked, Ranking
-    from hermes_state.search.time_words import Period
+    from hermes_state.search.time_words import TimeRange
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 
     text: str
     sort: str | None = None
-    period: Period | None = None
+    period: TimeRange | None = None
     is_typing: bool = False
     is_exact: bool = False  # only what matches as it is written
     by_meaning: bool = False  # also if the words are found
@@ -110,7 +110,7 @@ class PlainQuery(NamedTuple):
     words: list[str]
     content: list[str]
     sort: str
-    period: Period | None
+    period: TimeRange | None
     is_typing: bool
     phrases: tuple[tuple[Term, ...], ...] = ()  # quoted in a sentence
 
@@ -316,7 +316,7 @@ def _in_order(
     search_filter: SearchFilter,
     words: Sequence[Word],
     ranking: Ranking,
-    period: Period | None,
+    period: TimeRange | None,
 ) -> Iterator[Candidate]:
     """The messages that pass the filters, best first; the best ones are read for frequent words."""
     best, rest = ranking.messages[:READ_MESSAGES], ranking.messages[READ_MESSAGES:]
@@ -335,7 +335,7 @@ def _read_best(
     words: Sequence[Word],
     ranking: Ranking,
     best: list[Ranked],
-    period: Period | None,
+    period: TimeRange | None,
 ) -> Iterator[Candidate]:
     ranks = {each.id: each for each in best}
     scored: list[tuple[float, Candidate]] = []

@@ -178,7 +178,7 @@ class DatabaseSearcher:
         self, search_filter: SearchFilter, words: Sequence[str], work: Callable[[Vocabulary], T]
     ) -> T:
         """The result of *work* on the words of the history, those not indexed yet included."""
-        self.fill(CATCH_UP_SECONDS, with_tools=False)
+        self.fill(search_filter.fill_seconds, with_tools=False)
 
         def run(reader: Reader) -> T:
             ids = [row[0] for row in reader.rows(PENDING_IDS)]

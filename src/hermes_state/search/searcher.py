@@ -134,7 +134,7 @@ class Searcher:
     ) -> T:
         """The result of *work* on the words of the history, those not indexed yet included."""
         search_filter = self._in_range(search_filter)
-        self.fill(CATCH_UP_SECONDS, with_tools=False)
+        self.fill(search_filter.fill_seconds, with_tools=False)
         through = self._watermark(MESSAGES) or 0
 
         def run(connection: sqlite3.Connection) -> T:

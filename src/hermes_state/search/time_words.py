@@ -23,7 +23,7 @@ _YEAR: Final = re.compile(r"\b(?:in|of|during|since) ((?:19|20)\d\d)\b")
 _NUMBERS: Final = {"a": 1, "an": 1, "two": 2, "three": 3, "few": 3}
 
 
-class Period(NamedTuple):
+class TimeRange(NamedTuple):
     """A range of times, in seconds since 1970."""
 
     since: float
@@ -34,14 +34,14 @@ class Period(NamedTuple):
         return self.since <= moment < self.until
 
 
-def period_of(text: str, now: float) -> Period | None:
+def period_of(text: str, now: float) -> TimeRange | None:
     """The time that a question names, in the local time zone; None if it names none."""
     lowered = " ".join(text.lower().split())
     moment = datetime.fromtimestamp(now).astimezone()
     today = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     for read in (_near_day, _ago, _last, _month, _week_day, _year):
         if (found := read(lowered, today)) is not None:
-            return Period(found[0].timestamp(), found[1].timestamp())
+            return TimeRange(found[0].timestamp(), found[1].timestamp())
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
-from hermes_cli.commands.sessions.search import NOTHING_FOUND, finish_indexing
+from hermes_cli.commands.sessions.search import NOTHING_FOUND, fill_first, finish_indexing
 from hermes_cli.parser import add_json_option
 from hermes_conversation import history_answers
 from hermes_conversation.history_scope import ConversationHistory
@@ -47,6 +47,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         return NOTHING_FOUND
     opened = history.open_for_writing() if arguments.save else history.open_for_reading()
     with opened as db:
+        fill_first(db, out)
         answer = _answer(db, question, arguments, out)
         for each in answer.corrections:
             out.note(f"No message contains “{each.written}”: used “{each.used}”.")

@@ -36,6 +36,7 @@ words are listed by time; they must occur unless nothing contains them. "A phras
 `one OR two` and -word mean exactly that (quote the query then). Exit code 1: nothing was found.
 """
 NOTHING_FOUND = 1
+MANY_MESSAGES = 20_000  # a question that reads them takes longer than a moment
 NO_MODEL = (
     "No model for search by meaning. Run `hermes models get minilm` (105 MB), or name an endpoint "
     "with `hermes config set search.embeddings URL#MODEL`."
@@ -99,6 +100,7 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
             sort=arguments.sort,
             limit=arguments.limit,
         )
+        fill_first(db, out)
         answer = db.search.answer(query, options)
         if arguments.json:
             out.json([hit.as_dict() for hit in answer.hits])
@@ -111,6 +113,13 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.flush()
         finish_indexing(db, out, with_tools=arguments.tools or arguments.role == "tool")
     return 0 if answer.hits else NOTHING_FOUND
+
+
+def fill_first(db: SessionDB, out: CommandOutput) -> None:
+    """Build the index with progress if a question would have to read many messages without it."""
+    progress = db.search.progress()
+    if progress is not None and progress[1] - progress[0] > MANY_MESSAGES:
+        finish_indexing(db, out, is_required=True)
 
 
 def what_to_try(options: SearchOptions) -> str:
@@ -192,7 +201,7 @@ def finish_indexing(
 
 
 def _indexing_text(done: int, total: int) -> str:
-    return f"Indexing: {100 * done // max(total, 1)} % (results are already complete)"
+    return f"Indexing: {100 * done // max(total, 1)} %"
 
 
 CANCELLED_EXIT_CODE = 130
