@@ -174,9 +174,10 @@ def test_matches_in_a_text_are_those_among_its_tokens(text: str, query: str, ins
     spans = list(parsed.character_spans(folded))
     assert spans == sorted(spans)
     assert set(spans) == expected
-    words = index_words(text)
+    vocabulary: set[str] = set()
+    words = index_words(text, vocabulary)
     assert token_texts(words.text) == token_texts(text)
-    assert words.vocabulary == set(token_texts(text))
+    assert vocabulary == set(token_texts(text))
     assert words.number == len(token_texts(text))
 
 

@@ -59,12 +59,12 @@ def shared_content(stored: Any) -> Any:
 
 def decode_content(stored: Any) -> Any:
     """Message content decoded from the column; invalid JSON is returned as text."""
-    if isinstance(stored, str) and stored.startswith(JSON_PREFIXES):
-        try:
-            return json.loads(stored[len(JSON_PREFIX) :])
-        except (ValueError, RecursionError):
-            return stored
-    return stored
+    if not isinstance(stored, str) or not stored.startswith(JSON_PREFIXES):
+        return stored
+    try:
+        return json.loads(stored[len(JSON_PREFIX) :])
+    except (ValueError, RecursionError):
+        return stored
 
 
 def encode_json(value: Any) -> str | None:

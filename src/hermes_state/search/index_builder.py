@@ -181,8 +181,10 @@ def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice, known: K
     """
     with write_transaction(connection):
         if read_watermark(connection) == next_slice.after:
+            vocabulary: set[str] = set()
             found = [
-                (row, index_words(indexed_text(row, with_tools=False))) for row in next_slice.rows
+                (row, index_words(indexed_text(row, with_tools=False), vocabulary))
+                for row in next_slice.rows
             ]
             facets = {source: facet_token(source) for source in {row.source for row, _ in found}}
             connection.executemany(
@@ -191,7 +193,6 @@ def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice, known: K
             )
             _insert_messages(connection, found)
             insert_spans(connection, next_slice.rows)
-            vocabulary = set[str]().union(*(words.vocabulary for _, words in found))
             insert_terms(connection, vocabulary, MESSAGE_TERMS, known)
             write_watermark(connection, next_slice, MESSAGE_KEYS)
     return True
@@ -262,11 +263,10 @@ def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
         if found is None:
             continue
         connection.execute("DELETE FROM vector WHERE id = ?", (row.id,))
-        words = index_words(indexed_text(row, with_tools=False))
+        words = index_words(indexed_text(row, with_tools=False), vocabulary)
         connection.execute(DELETE_WORDS, (row.id, words.text, facet_token(row.source)))
         connection.execute(SHRINK_SESSION, (found[1], found[0]))
         connection.execute(DELETE_EMPTY, (found[0],))
-        vocabulary |= words.vocabulary
     delete_terms(connection, vocabulary, ["body"], MESSAGE_TERMS)
 
 

@@ -29,6 +29,7 @@ from hermes_state.search.tokens import is_single_character_token, token_texts
 from hermes_state.search.word_index import (
     MAX_NEAR_TERMS,
     MAX_PREFIXED_TERMS,
+    SessionEnds,
     most_similar,
     read_unindexed,
 )
@@ -91,7 +92,9 @@ TOTALS: Final = """
     SELECT coalesce(sum(messages), 0), coalesce(sum(tokens), 0), count(*)
     FROM hermes_search_session WHERE messages > 0
 """
-SESSION_ENDS: Final = "SELECT session_id, last_id FROM hermes_search_session"
+SESSION_END: Final = """
+    SELECT session_id, last_id FROM hermes_search_session WHERE session_id = ?
+"""
 SESSION_TOKENS: Final = """
     SELECT session_id, tokens FROM hermes_search_session WHERE session_id = ANY(?)
 """
@@ -182,7 +185,7 @@ class DatabaseSearcher:
 
         def run(reader: Reader) -> T:
             ids = [row[0] for row in reader.rows(PENDING_IDS)]
-            ends = {name: (name, last) for name, last in reader.rows(SESSION_ENDS)} if ids else {}
+            ends = SessionEnds(lambda name: reader.row(SESSION_END, (name,)))
             pending = _pending_rows(reader, search_filter, ids)
             unindexed = read_unindexed(pending, words, ends)
             return work(DatabaseWords(reader, search_filter, unindexed))

@@ -30,7 +30,12 @@ from hermes_state.search.index_builder import (
     TOOL_KEYS,
     IndexedRow,
 )
-from hermes_state.search.word_index import FileWords, read_unindexed, session_ends
+from hermes_state.search.word_index import (
+    SESSION_END,
+    FileWords,
+    SessionEnds,
+    read_unindexed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -138,16 +143,16 @@ class Searcher:
         through = self._watermark(MESSAGES) or 0
 
         def run(connection: sqlite3.Connection) -> T:
-            unindexed = read_unindexed(
-                self._unindexed(search_filter, through), words, session_ends(connection)
-            )
+            ends = SessionEnds(lambda name: connection.execute(SESSION_END, (name,)).fetchone())
+            unindexed = read_unindexed(self._unindexed(search_filter, through), words, ends)
             ids = id_range(connection, search_filter)
             return work(FileWords(connection, search_filter, ids, unindexed))
 
         done = self._file.use(lambda connection: [run(connection)]) if through else None
         if done:
             return done[0]
-        return work(read_unindexed(self._unindexed(search_filter, 0), words, {}))
+        ends = SessionEnds(lambda _name: None)
+        return work(read_unindexed(self._unindexed(search_filter, 0), words, ends))
 
     def _unindexed(self, search_filter: SearchFilter, through: int) -> Iterator[IndexedRow]:
         """The messages after the last indexed one, without those of excluded sessions."""

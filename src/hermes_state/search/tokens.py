@@ -100,22 +100,22 @@ def token_texts(text: str) -> list[str]:
 
 
 class IndexWords(NamedTuple):
-    """The tokens of a text separated by spaces, the set of them, and their number."""
+    """The tokens of a text separated by spaces, and their number."""
 
     text: str
-    vocabulary: set[str]
     number: int
 
 
-def index_words(text: str) -> IndexWords:
-    """The tokens of a text, as the index takes them."""
+def index_words(text: str, vocabulary: set[str]) -> IndexWords:
+    """The tokens of a text, as the index takes them; they are added to a *vocabulary*."""
     folded = fold(composed(text))
-    tokens = folded.split() if folded.isascii() else _token_pattern().findall(folded)
-    vocabulary = set(tokens)
-    if folded.isascii() and max(map(len, vocabulary), default=0) <= MAX_TOKEN_CHARACTERS:
-        return IndexWords(folded, vocabulary, len(tokens))
-    tokens = [token[:MAX_TOKEN_CHARACTERS] for token in tokens]
-    return IndexWords(" ".join(tokens), set(tokens), len(tokens))
+    is_plain = folded.isascii()
+    tokens = folded.split() if is_plain else _token_pattern().findall(folded)
+    if not is_plain or max(map(len, tokens), default=0) > MAX_TOKEN_CHARACTERS:
+        tokens = [token[:MAX_TOKEN_CHARACTERS] for token in tokens]
+        folded = " ".join(tokens)
+    vocabulary.update(tokens)
+    return IndexWords(folded, len(tokens))
 
 
 def folded_texts(folded: str) -> list[str]:

@@ -80,11 +80,10 @@ def _insert_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> set[
     """Add the words of messages to their parts; returns the vocabulary."""
     vocabulary: set[str] = set()
     for number, part in itertools.groupby(rows, key=lambda row: row.id >> PART_BITS):
-        found = [(row, index_words(indexed_text(row, with_tools=True))) for row in part]
+        found = [(row, index_words(indexed_text(row, with_tools=True), vocabulary)) for row in part]
         sql = f"INSERT INTO {part_name(number)} (rowid, words, facets) VALUES (?, ?, ?)"  # noqa: S608
         values = [(row.id, words.text, _facets(row)) for row, words in found if words.number]
         connection.executemany(sql, values)
-        vocabulary = vocabulary.union(*(words.vocabulary for _, words in found))
     return vocabulary
 
 
@@ -105,10 +104,9 @@ def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
         number = row.id >> PART_BITS
         if number not in numbers or not _is_indexed(connection, row.id):
             continue
-        words = index_words(indexed_text(row, with_tools=True))
+        words = index_words(indexed_text(row, with_tools=True), vocabulary)
         name = part_name(number)
         sql = f"INSERT INTO {name} ({name}, rowid, words, facets) VALUES ('delete', ?, ?, ?)"  # noqa: S608
         connection.execute(sql, (row.id, words.text, _facets(row)))
-        vocabulary |= words.vocabulary
     tables = [part_name(number) for number in reversed(numbers)]
     index_builder.delete_terms(connection, vocabulary, tables, TOOL_TERMS)

@@ -12,7 +12,7 @@ from hermes_state.search.ranking import IndexTotals, Posting
 from hermes_state.search.tokens import is_single_character_token, token_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.search.candidates import SearchFilter
@@ -43,6 +43,7 @@ NEWEST: Final = """
     CROSS JOIN message m ON m.id = found.id
 """
 SESSIONS: Final = "SELECT number, id, source FROM session"
+SESSION_END: Final = "SELECT number, last FROM session WHERE id = ?"
 SESSION_TOKENS: Final = """
     SELECT number, tokens FROM session WHERE number IN (SELECT value FROM json_each(?))
 """
@@ -91,7 +92,7 @@ NO_MESSAGES: Final = UnindexedMessages({}, {}, IndexTotals(0, 0, 0))
 
 
 def read_unindexed(
-    rows: Iterable[IndexedRow], words: Sequence[str], ends: Mapping[str, tuple[int | str, int]]
+    rows: Iterable[IndexedRow], words: Sequence[str], ends: SessionEnds
 ) -> UnindexedMessages:
     """Read the words that begin like *words*; *ends* has the last messages of indexed sessions."""
     beginnings = {word[:PREFIX_CHARACTERS] for word in words}
@@ -102,7 +103,7 @@ def read_unindexed(
     count = tokens = 0
     for row in rows:
         texts = token_texts(indexed_text(row, with_tools=False))
-        number, end = ends.get(row.session_id, (row.session_id, 0))
+        number, end = ends[row.session_id]
         found = Counter(each for each in texts if each[:PREFIX_CHARACTERS] in beginnings)
         if has_pairs:
             found.update(each for each in map(" ".join, pairwise(texts)) if each in words)
@@ -118,10 +119,17 @@ def read_unindexed(
     return UnindexedMessages(postings, sizes, IndexTotals(count, tokens, added))
 
 
-def session_ends(connection: sqlite3.Connection) -> dict[str, tuple[int | str, int]]:
-    """The numbers of indexed sessions, and their last indexed messages."""
-    rows = connection.execute("SELECT id, number, last FROM session")
-    return {name: (number, last) for name, number, last in rows}
+class SessionEnds(dict[str, tuple[int | str, int]]):
+    """The numbers of indexed sessions and their last messages, read when they are needed."""
+
+    def __init__(self, find: Callable[[str], Sequence[Any] | None]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, session_id: str) -> tuple[int | str, int]:
+        row = self._find(session_id) or (session_id, 0)
+        self[session_id] = end = (row[0], row[1])
+        return end
 
 
 class FileWords:
