@@ -43,6 +43,7 @@ from hermes_agent.turn_control import (
 from hermes_agent.turn_hooks import TurnHooks, TurnIdentity, no_plugins
 from hermes_core.ids import new_session_id
 from hermes_core.isolate import Failure, attempt
+from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,12 +118,18 @@ class _BegunTurn(NamedTuple):
 class WritesPrompts(Protocol):
     """Writes the system prompt, and knows what changes after it was written."""
 
-    def profile(self, window: int, cwd: Path, *, is_new: bool = False) -> AgentProfile:
+    def profile(
+        self, window: int, cwd: Path, question: str = "", *, is_new: bool = False
+    ) -> AgentProfile:
         """The prompt and the tools; the stored prompt, unless a new one is asked for."""
         ...
 
-    def situation(self, window: int, cwd: Path) -> Situation:
-        """What a new prompt would describe."""
+    def situation(self, window: int, cwd: Path, told: JsonObject) -> Situation:
+        """The situation of a conversation that has been *told* some facts."""
+        ...
+
+    def note_use(self) -> None:
+        """Count what the prompt of a conversation that has begun contains."""
         ...
 
 
@@ -227,12 +234,12 @@ class AIAgent:
         history = self.conversation_store.read_history()
         return ContextParts(self._prompt, self._toolbox.schema_tokens, history)
 
-    def _apply_profile(self) -> None:
-        """Choose prompt and tools by the context window, once."""
+    def _apply_profile(self, question: str = "") -> None:
+        """Choose prompt and tools by the context window and the first question, once."""
         window = self._provider.current.resolve_window()
         if self._prompts is not None and not self._has_profile:
             self._has_profile = True
-            profile = self._prompts.profile(window, self.cwd)
+            profile = self._prompts.profile(window, self.cwd, question)
             self._prompt, self._prompt_facts, self._toolbox, self._notices = profile
 
     def _with_changes(self, prompt: NewPrompt, messages: list[Message]) -> NewPrompt:
@@ -242,7 +249,7 @@ class AIAgent:
         lines = [INTERRUPTED] if is_interrupted(messages) else []
         told = last_told(messages, self._prompt_facts)
         if self._prompts is not None:
-            situation = self._prompts.situation(self.window, self.cwd)
+            situation = self._prompts.situation(self.window, self.cwd, told)
             changes = situation.changes(told, self._prompt, profile_for(self.window))
             lines, told = [*lines, *changes], situation.facts()
         return prompt._replace(note=note_of(lines, told)) if lines else prompt
@@ -278,7 +285,7 @@ class AIAgent:
         if not self._is_turn_expected:
             self._cancel = Cancel()
         self._is_turn_expected, self._has_unannounced_turn = False, True
-        self._apply_profile()
+        self._apply_profile("" if prompt is None else plain_text(prompt.content))
         turn_id = self._store.ids.new()
         hooks = self._hooks(turn_id, prompt.identity.sender_id if prompt is not None else "")
         begun = self._begin(hooks, prompt)
@@ -337,6 +344,8 @@ class AIAgent:
         self._begun_with = self._prompt
         if is_new:
             hooks.session_started()
+            if self._prompts is not None:
+                self._prompts.note_use()
         return _BegunTurn(store.acquire_turn(holder), prompt, is_new=is_new)
 
     def _last_prompt(self) -> tuple[str, int]:

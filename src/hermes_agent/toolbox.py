@@ -53,6 +53,7 @@ class TurnContext(NamedTuple):
     cancel: Cancel
     prompter: Prompter
     guard: Guard
+    is_review: bool = False
 
 
 def no_guard(tool: str, arguments: JsonObject, context: ToolContext) -> str | None:
@@ -248,6 +249,7 @@ def _context(
         turn.prompter,
         show,
         functools.partial(hooks.output, call),
+        is_review=turn.is_review,
     )
 
 

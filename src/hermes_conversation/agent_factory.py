@@ -13,10 +13,10 @@ from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.checkpoints.records import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
-from hermes_agent.context.system_prompt import Situation, system_prompt, with_instructions
+from hermes_agent.context.system_prompt import Situation, Told, system_prompt, with_instructions
 from hermes_agent.context.window import LARGE_PROFILE, AgentProfile, profile_for, warning_for
 from hermes_agent.conversation_store import PROMPT_FACTS
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.files import MEMORY_KINDS
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.project.files import git_branch
@@ -27,6 +27,7 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
+from hermes_agent.tools.memory import MEMORY_TOOL, memory_review
 from hermes_agent.tools.plan import PLAN_NOTE, plan_tool
 from hermes_agent.tools.schedule import SCHEDULE_TOOL, schedule_tool
 from hermes_agent.tools.send_file import send_file_tool
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.context.window import Profile
     from hermes_agent.mcp.config import McpServerConfig
+    from hermes_agent.memory.facts import AgentMemory
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.providers.apis import ModelChoice
     from hermes_agent.providers.base import Provider
@@ -79,7 +81,9 @@ if TYPE_CHECKING:
     from hermes_agent.tools.terminal import LimitsCommands
     from hermes_conversation.scheduled_jobs import JobRequester, PersonsJobs
     from hermes_core.config.file import Settings
+    from hermes_core.json_values import JsonObject
     from hermes_state.delivery.rows import StoredSource
+    from hermes_state.facts import Fact
     from hermes_state.sessions.records import SessionRow
     from hermes_state.store import SessionDB
 
@@ -178,7 +182,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     jobs = Jobs(command_environment(options.role, cwd, settings), context.allowed_hosts)
     memory = conversation_memory(db, options)
     extensions, web = _load_extensions(context), WebTools.of_settings(settings)
-    approvals = _build_approvals(context, extensions, web)
+    approvals = _build_approvals(context, extensions, web, memory)
     extensions.limit_servers(
         lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)
     )
@@ -235,7 +239,9 @@ def _load_extensions(context: AgentContext) -> Extensions:
     return Extensions.load(context.config, context.cwd, environment_without_secrets, servers)
 
 
-def _build_approvals(context: AgentContext, extensions: Extensions, web: WebTools) -> Approvals:
+def _build_approvals(
+    context: AgentContext, extensions: Extensions, web: WebTools, memory: AgentMemory | None
+) -> Approvals:
     """What needs approval, and the rules that answer for the user."""
     may_approve = may(context.role, Right.APPROVE)
     approvals = Approvals(
@@ -245,6 +251,7 @@ def _build_approvals(context: AgentContext, extensions: Extensions, web: WebTool
             **extensions.reviews(),
             **web.reviews(lambda: approvals.mode == "plan"),
             SCHEDULE_TOOL: schedule_review(context.role),
+            **({} if memory is None else {MEMORY_TOOL: memory_review(memory)}),
         },
         # What the owner always allows is for the owner's conversations.
         grants=_kept_grants(context.db, context.options) if may_approve else Grants(None),
@@ -269,13 +276,12 @@ def _build_provider(context: AgentContext) -> FallbackProvider:
 
 
 def _own_tools(
-    context: AgentContext, jobs: Jobs, limits: LimitsCommands, memory: MemoryFiles | None
+    context: AgentContext, jobs: Jobs, limits: LimitsCommands, memory: AgentMemory | None
 ) -> list[Tool]:
     """The tools of Hermes that a conversation may have."""
     db, options = context.db, context.options
     history = searchable_history(db, options)
-    own = standard_tools(jobs, limits, memory or MemoryFiles(), history, media_of(db))
-    own = [tool for tool in own if memory is not None or tool.name != "memory"]
+    own = standard_tools(jobs, limits, memory, history, media_of(db))
     if options.source != CRON:  # a scheduled run does not schedule further ones
         own.append(schedule_tool(lambda: _persons_jobs(db, options)))
     if options.send_file is not None:
@@ -324,7 +330,7 @@ class PromptBuilder:
     def __init__(
         self,
         context: AgentContext,
-        memory: MemoryFiles | None,
+        memory: AgentMemory | None,
         extensions: Extensions,
         approvals: Approvals,
         tools: Toolbox,
@@ -336,10 +342,13 @@ class PromptBuilder:
         self._approvals = approvals
         self._tools = tools
         self._provider = provider
+        self._used: list[Fact] = []  # in the prompt of a new conversation
         session_id = context.options.session_id
         self._row = context.db.sessions.find(session_id) if session_id else None
 
-    def profile(self, window: int, cwd: Path, *, is_new: bool = False) -> AgentProfile:
+    def profile(
+        self, window: int, cwd: Path, question: str = "", *, is_new: bool = False
+    ) -> AgentProfile:
         """The prompt and the tools for a window; a stored prompt is used again."""
         context, row = self._context, self._row
         profile, options = profile_for(window), context.options
@@ -349,8 +358,10 @@ class PromptBuilder:
             marker = row.marker(PROMPT_FACTS)
             facts = marker if isinstance(marker, dict) else {}
         else:
-            situation, found = self._situation_with_notices(window, cwd)
-            if row is not None and not is_new:  # written for each turn: the same until it changes
+            # A prompt that is written for each turn is the same until it changes.
+            asked = question if row is None or is_new else ""
+            situation, found = self._situation_with_notices(window, cwd, self._choose(cwd, asked))
+            if row is not None and not is_new:
                 start = datetime.fromtimestamp(row.started_at, situation.now.tzinfo)
                 situation = situation._replace(now=start)
             skills = self._extensions.skill_lines(profile.skills_characters)
@@ -364,18 +375,39 @@ class PromptBuilder:
         tools = profile.select(self._tools)
         return AgentProfile(prompt, facts, tools, tuple(filter(None, notices)))
 
-    def situation(self, window: int, cwd: Path) -> Situation:
-        """What a new prompt would describe."""
-        return self._situation_with_notices(window, cwd)[0]
-
-    def _situation_with_notices(self, window: int, cwd: Path) -> tuple[Situation, tuple[str, ...]]:
-        found = _instructions(cwd, self._context.role, profile_for(window))
+    def situation(self, window: int, cwd: Path, told: JsonObject) -> Situation:
+        """The situation of a conversation that has been *told* some facts."""
         memory = self._memory
+        facts: dict[str, list[Fact]] = {}
+        for target in MEMORY_KINDS if memory is not None else ():
+            known = Told.of(told, target)
+            facts[target] = memory.current(target, cwd, known.has, known.since) if memory else []
+        return self._situation_with_notices(window, cwd, facts)[0]
+
+    def note_use(self) -> None:
+        """Count the facts of the memory in the prompt of a conversation that has begun."""
+        used, self._used = self._used, []
+        if self._memory is not None:
+            self._memory.note_use(used)
+
+    def _choose(self, cwd: Path, question: str) -> dict[str, list[Fact]]:
+        """The facts of the memory for a new prompt."""
+        memory = self._memory
+        if memory is None:
+            return {}
+        facts = {target: memory.chosen(target, cwd, question) for target in MEMORY_KINDS}
+        self._used = [fact for chosen in facts.values() for fact in chosen]
+        return facts
+
+    def _situation_with_notices(
+        self, window: int, cwd: Path, facts: dict[str, list[Fact]]
+    ) -> tuple[Situation, tuple[str, ...]]:
+        found = _instructions(cwd, self._context.role, profile_for(window))
         situation = _situation(self._context, cwd, self._approvals)._replace(
             model=self._provider.selected.model,
             instructions=found.text,
-            memory=memory.entries("memory") if memory else (),
-            user=memory.entries("user") if memory else (),
+            memory=[fact.text for fact in facts.get("memory", ())],
+            user=[fact.text for fact in facts.get("user", ())],
         )
         return situation, found.notices
 
@@ -408,10 +440,10 @@ def _kept_grants(db: SessionDB, options: ConversationOptions) -> Grants:
     return Grants(path, rules=options.allow, shared=shared_files(db))
 
 
-def conversation_memory(db: SessionDB, options: ConversationOptions) -> MemoryFiles | None:
+def conversation_memory(db: SessionDB, options: ConversationOptions) -> AgentMemory | None:
     """The notes that a conversation may use."""
     is_private = not options.scope_key
-    return memory_of(options.role, options.person, shared_files(db), is_private=is_private)
+    return memory_of(options.role, options.person, db, is_private=is_private)
 
 
 def working_folder(chosen: Path | None) -> Path:

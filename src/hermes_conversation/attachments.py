@@ -14,6 +14,7 @@ from hermes_agent.tools.base import ToolError
 from hermes_agent.tools.text_encoding import displayable_text
 from hermes_core import human_format, media_store
 from hermes_core.errors import UsageError
+from hermes_core.messages import ATTACHED_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,6 @@ DATA_URL: Final = re.compile(r"data:(?P<kind>[\w/+.-]+);base64,(?P<data>.+)", re
 IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-ATTACHED_PREFIX: Final = "[Attached "  # begins the part of a message that is an attached text
 TAIL_BYTES: Final = 4096  # some programs write notes after the end of a picture
 
 

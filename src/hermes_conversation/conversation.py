@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.context.compaction import CompactionResult
     from hermes_agent.events import Event
-    from hermes_agent.memory.files import MemoryFiles
+    from hermes_agent.memory.facts import AgentMemory
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.tools.todo import TodoItem
@@ -189,7 +189,7 @@ class Conversation:
         return agent_factory.searchable_history(self.db, self._options)
 
     @property
-    def memory(self) -> MemoryFiles | None:
+    def memory(self) -> AgentMemory | None:
         """The notes that this conversation may use."""
         return agent_factory.conversation_memory(self.db, self._options)
 

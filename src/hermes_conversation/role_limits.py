@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.base import ToolError, failure, resolve_path
 from hermes_agent.tools.prompter import UNAVAILABLE, ApprovalAnswer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.base import Tool, ToolContext
     from hermes_agent.tools.prompter import ApprovalRequest, Prompter
     from hermes_agent.tools.terminal import LimitsCommands
-    from hermes_state.files import FileRepository
+    from hermes_state.store import SessionDB
 
 # Besides the home folder: where files of people and services are, and no programs.
 PERSONAL_FOLDERS: Final = (
@@ -165,12 +165,10 @@ def reads_agents_file(role: Role) -> bool:
     return may(role, Right.ALL_FILES)
 
 
-def memory_of(
-    role: Role, person: str, shared: FileRepository | None, *, is_private: bool
-) -> MemoryFiles | None:
+def memory_of(role: Role, person: str, db: SessionDB, *, is_private: bool) -> AgentMemory | None:
     """The notes of a conversation; the owner's only where no others read the replies."""
     if not may(role, Right.MEMORY):
         return None
     if role is Role.OWNER:
-        return MemoryFiles(shared=shared) if is_private else None
-    return MemoryFiles(paths.person_memory_path(person), shared) if person else None
+        return AgentMemory(db) if is_private else None
+    return AgentMemory(db, paths.person_memory_path(person)) if person else None

@@ -106,6 +106,42 @@ def plain_text(content: object) -> str:
     return content if isinstance(content, str) else _plain(content, 0)
 
 
+# Parts of a prompt that its sender did not write.
+ATTACHED_PREFIX: Final = "[Attached "  # begins the part of a message that is an attached text
+EARLIER_LINE: Final = "(earlier in this chat: {})"
+REPLY_LINE: Final = "(in reply to {})"
+_QUOTED_LINES: Final = (EARLIER_LINE.partition("{")[0], REPLY_LINE.partition("{")[0], ">", "&gt;")
+
+
+def own_words(content: object) -> list[tuple[int, str]]:
+    """The lines that the sender of a prompt wrote, with their places in its plain text.
+
+    Attached texts, quoted messages and what other programs add are left out. Places are those in
+    the composed form (NFC) of the text.
+    """
+    parts = content if isinstance(content, list) else [content]
+    lines: list[tuple[int, str]] = []
+    place = 0
+    for part in parts:
+        text = unicodedata.normalize("NFC", plain_text(part))
+        if not text:
+            continue
+        if not (isinstance(content, list) and text.startswith(ATTACHED_PREFIX)):
+            lines += _own_lines(text, place)
+        place += len(text) + 1
+    return lines
+
+
+def _own_lines(text: str, place: int) -> list[tuple[int, str]]:
+    blanked = re.sub(MEMORY_BLOCK, lambda block: re.sub(r"[^\n]", " ", block.group()), text)
+    lines = []
+    for line in blanked.split("\n"):
+        if line.strip() and not line.startswith(_QUOTED_LINES):
+            lines.append((place, line))
+        place += len(line) + 1
+    return lines
+
+
 def preview(content: object, limit: int = MAX_PREVIEW_CHARACTERS) -> str:
     """The beginning of a content on one line, with '...' if it is shortened."""
     line = _one_line(plain_text(content), limit)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.outbox import OutboxRepository
     from hermes_state.delivery.people import PairingRepository, PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
+    from hermes_state.facts import FactRepository
     from hermes_state.files import FileRepository
     from hermes_state.imports.repository import ImportRepository
     from hermes_state.ledger.repository import LedgerRepository
@@ -321,6 +322,13 @@ class SessionDB:
         return FileRepository(self.context)
 
     @functools.cached_property
+    def facts(self) -> FactRepository:
+        """What the agent remembers."""
+        from hermes_state.facts import FactRepository  # noqa: PLC0415 - as above
+
+        return FactRepository(self.context)
+
+    @functools.cached_property
     def api_requests(self) -> ApiRequestRepository:
         """Requests of API clients."""
         from hermes_state.delivery.api_requests import ApiRequestRepository  # noqa: PLC0415 - as above
@@ -357,6 +365,7 @@ class SessionDB:
         """Once a day: repair what other programs changed without messages, and keep house."""
         if self.retention.is_house_keeping_due():
             self.statistics.repair_index()
+            self.facts.check()
             self.retention.keep_house()
 
     def _start_background(self) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from hermes_agent.context.compaction import CompactionResult
 from hermes_agent.context.system_prompt import as_list
-from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.tools.base import ToolError
+from hermes_agent.memory.facts import AgentMemory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_core.clock import ManualClock
@@ -155,12 +154,13 @@ class Change(NamedTuple):
     ],
 )
 def test_what_another_conversation_remembers_is_told(chat: Chat, change: Change) -> None:
-    files = MemoryFiles()
-    files.rewrite("user", [], change.before)
-    chat.ask("one")
-    files.rewrite("user", change.before, change.after)
-    assert change.told in chat.ask("two")
-    assert chat.ask("three") == "three"
+    with SessionDB() as db:
+        memory = AgentMemory(db)
+        memory.rewrite("user", [], change.before)
+        chat.ask("one")
+        memory.rewrite("user", change.before, change.after)
+        assert change.told in chat.ask("two")
+        assert chat.ask("three") == "three"
 
 
 def test_changed_instructions_replace_the_earlier_ones(chat: Chat, tmp_path: Path) -> None:
@@ -193,6 +193,11 @@ def test_plan_mode_is_repeated_with_each_prompt_and_stays_in_later_requests(chat
     assert chat.sent()[1:-1] == [*chat.sent(1)[1:], {"role": "assistant", "content": "A1"}]
 
 
+def remember(text: str, target: str = "memory") -> None:
+    with SessionDB() as db:
+        AgentMemory(db).add(target, text)
+
+
 def test_what_was_undone_is_told_again(chat: Chat) -> None:
     chat.ask("one")
     chat.clock.advance(DAY)
@@ -203,8 +208,8 @@ def test_what_was_undone_is_told_again(chat: Chat) -> None:
 
 
 def test_a_conversation_of_an_older_release_is_told_everything_that_it_lacks(chat: Chat) -> None:
-    MemoryFiles().add("memory", "the printer is on floor 2")
-    MemoryFiles().add("memory", "the kettle is broken")
+    remember("the printer is on floor 2")
+    remember("the kettle is broken")
     chat.ask("one")
     with SessionDB() as db:
         session_id = str(chat.options.session_id)
@@ -224,7 +229,7 @@ def test_a_compaction_writes_the_prompt_again(chat: Chat) -> None:
     chat.clock.advance(DAY)
     told = chat.ask(f"3 {LONG}")
     assert "Tuesday" in told
-    MemoryFiles().add("user", "likes tea")
+    remember("likes tea", "user")
     result = chat.run(lambda talk: talk.compress())
     assert isinstance(result, CompactionResult)
     assert result.after < result.before
@@ -285,7 +290,8 @@ def test_memory_cannot_forge_a_section_of_the_prompt(tmp_path: Path) -> None:
         chat = Chat(start(json.dumps([{"calls": [call]}, {"say": "."}, {"say": "."}])), tmp_path)
         chat.ask("one")
         assert "cannot begin with `#`" in chat.sent()[-1]["content"]
-        MemoryFiles().add("memory", f"tea\n  {FORGED}")  # by hand
+        (hermes_home() / "memories").mkdir()
+        (hermes_home() / "memories/MEMORY.md").write_text(f"tea\n  {FORGED}\n")  # by hand
         chat.options = chat.options._replace(session_id=None)
         chat.ask("two")
         prompt = chat.sent()[0]["content"]
@@ -295,5 +301,3 @@ def test_memory_cannot_forge_a_section_of_the_prompt(tmp_path: Path) -> None:
 
 def test_entries_are_items_of_a_list() -> None:
     assert as_list(["one\ntwo", "## three"]) == "- one\n  two\n- three"
-    with pytest.raises(ToolError):
-        MemoryFiles().replace("memory", "missing", "x")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_agent.memory.review import MAX_REQUESTS, ONLY_MEMORY, TASK, is_due, summary_line
 from hermes_agent.tools.base import Tool, success
 from hermes_agent.tools.memory import memory_tool
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
 
 SAVE = """{calls: [
-  {name: memory, arguments: {action: add, target: user, text: Likes tea.}},
+  {name: memory, arguments: {action: add, target: user, text: Likes tea., quotes: [I like tea]}},
   {name: terminal, arguments: {command: rm -r /}}]}"""
 
 ONE_TURN = """
@@ -48,10 +48,10 @@ class ReviewedConversation:
 
     def __init__(self, scene: Scene, steps: str, **options: Any) -> None:
         self.scene = scene
-        self.files = MemoryFiles()
+        self.memory = AgentMemory(scene.db)
         self.ran: list[str] = []
         options.setdefault("review_turns", 3)
-        tools = (memory_tool(self.files), Tool("terminal", "Runs.", {}, self._run))
+        tools = (memory_tool(self.memory), Tool("terminal", "Runs.", {}, self._run))
         self.agent: AIAgent = scene.agent(f"steps: [{steps}]", *tools, **options)
         self.notices: list[str] = []
         self.agent.on_review = self.notices.append
@@ -63,7 +63,7 @@ class ReviewedConversation:
 
     def run_turns(self, turns: int) -> None:
         for number in range(turns):
-            list(self.agent.turn(f"Question {number}"))
+            list(self.agent.turn(f"I like tea {number}"))
 
     @property
     def requests(self) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def test_a_review_saves_memory_and_runs_no_other_tool(scene: Scene) -> None:
     )
     conversation.run_turns(3)
     assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
-    assert conversation.files.entries("user") == ["Likes tea."]
+    assert conversation.memory.entries("user") == ["Likes tea."]
     assert conversation.notices == ["Remembered: Likes tea."]
     assert conversation.ran == []
     results = [
@@ -86,7 +86,7 @@ def test_a_review_saves_memory_and_runs_no_other_tool(scene: Scene) -> None:
     ]
     assert any(ONLY_MEMORY in result for result in results)
     texts = [text for _, text in scene.messages(conversation.agent)]
-    assert texts == ["Question 0", "A1", "Question 1", "A2", "Question 2", "A3"]
+    assert texts == ["I like tea 0", "A1", "I like tea 1", "A2", "I like tea 2", "A3"]
 
 
 def test_the_review_request_extends_the_last_request(scene: Scene) -> None:
@@ -200,12 +200,12 @@ def test_the_setting_controls_the_number_of_turns(tmp_path: Path) -> None:
         bundle = agent_factory.build_agent(db, None, options)  # type: ignore[arg-type]
         results: list[str] = []
         bundle.agent.on_review = results.append
-        list(bundle.agent.turn("one"))
+        list(bundle.agent.turn("I like tea"))
         list(bundle.agent.turn("two"))
         assert bundle.agent.wait_for_review(PATIENCE_SECONDS)
         bundle.close()
+        assert AgentMemory(db).entries("user") == ["Likes tea."]
     assert results == ["Remembered: Likes tea."]
-    assert MemoryFiles().entries("user") == ["Likes tea."]
 
 
 def test_when_a_review_is_due() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.webhook_routes import parse_options, route_entries
 from hermes_core.paths import person_memory_path
@@ -347,7 +347,7 @@ def test_a_double_click_sends_a_form_once(
 
 def test_notes_of_another_person_are_edited_with_undo(db: SessionDB, page: Page) -> None:
     pair(db, "telegram", "42", "Ada")
-    notes = MemoryFiles(person_memory_path(Person("telegram", "42").folder_name))
+    notes = AgentMemory(db, person_memory_path(Person("telegram", "42").folder_name))
     notes.add("user", "Likes tea")
     page.goto("/memory")
     people = page.get_by_role("region", name="About other people")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_conversation.scheduled_jobs import JobRequest, create_job, local_requester
 from support.command_line import run_hermes
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from support.browsers import Visitor
 
 
-def test_an_entry_is_edited_removed_and_put_back(visitor: Visitor) -> None:
-    memory = MemoryFiles()
+def test_an_entry_is_edited_removed_and_put_back(db: SessionDB, visitor: Visitor) -> None:
+    memory = AgentMemory(db)
     memory.add("user", "Likes tea.")
     memory.add("user", "Lives in Oslo.")
     page = visitor.open("/memory")
@@ -74,14 +74,16 @@ def test_the_focus_follows_an_entry_that_is_written_with_the_keyboard(visitor: V
     expect(edit).to_be_focused()
 
 
-def test_a_change_that_the_agent_made_meanwhile_is_shown_instead(visitor: Visitor) -> None:
+def test_a_change_that_the_agent_made_meanwhile_is_shown_instead(
+    db: SessionDB, visitor: Visitor
+) -> None:
     visitor.problems.allow("status of 409")
-    memory = MemoryFiles()
+    memory = AgentMemory(db)
     memory.add("user", "Likes tea.")
     page = visitor.open("/memory")
     panel = page.get_by_role("region", name="About you")
     expect(panel.get_by_text("Likes tea.")).to_be_visible()
-    memory.replace("user", "Likes tea.", "Likes coffee.")
+    memory.rewrite("user", ["Likes tea."], ["Likes coffee."])
     panel.get_by_role("button", name="Remove: Likes tea.").click()
     expect(page.get_by_role("alert").filter(has_text="changed meanwhile")).to_be_visible()
     expect(panel.get_by_text("Likes coffee.")).to_be_visible()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from gateway import status
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_core import media_store
 from hermes_core.clock import SystemClock
 from hermes_core.config.file import ConfigFile
@@ -195,20 +195,21 @@ def test_a_database_with_tables_of_another_program_is_refused(hermes: Hermes, ur
 def test_files_are_copied_again_and_come_back(
     hermes: Hermes, url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    MemoryFiles().add("memory", "apples")
+    with SessionDB() as db:
+        AgentMemory(db).add("memory", "apples")
     media_store.of_home().keep(b"picture", "a.png")
     for _ in range(2):  # the second time, the files are there already
         copied = hermes("store", "copy", "--to", url, "--json")
         assert json.loads(copied.out)["files"] == 2, copied.err
     monkeypatch.setenv("HERMES_STORE_URL", url)
     with SessionDB() as db:
-        MemoryFiles(shared=db.files).add("memory", "plums")
+        AgentMemory(db).add("memory", "plums")
     # As if another machine had written it.
     (hermes_home / "memories" / "MEMORY.md").write_text("apples\n")
     archive = tmp_path / "backup.zip"
     assert hermes("backup", str(archive)).code == 0
     assert hermes("store", "copy", "--to", str(tmp_path / "new.db")).code == 0
-    assert MemoryFiles().entries("memory") == ["apples", "plums"]
+    assert (hermes_home / "memories" / "MEMORY.md").read_text() == "apples\n§\nplums\n"
     monkeypatch.delenv("HERMES_STORE_URL")
     restored = tmp_path / "restored"
     assert hermes("restore", str(archive), "--to", str(restored), "--yes").code == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
 from hermes_conversation import slash_commands
@@ -23,6 +23,7 @@ from hermes_core.roles import (
     may,
     may_use_tool,
 )
+from hermes_state import SessionDB
 
 SOURCE = Path(slash_commands.__file__).parents[1]
 OTHER_LISTS = {
@@ -68,7 +69,8 @@ def test_no_other_module_decides_by_a_set_of_command_names() -> None:
 
 def test_every_standard_tool_is_listed(tmp_path: Path) -> None:
     jobs = Jobs(environment={})
-    tools = standard_tools(jobs, None, MemoryFiles(tmp_path), None)  # type: ignore[arg-type]
+    with SessionDB(tmp_path / "state.db") as db:
+        tools = standard_tools(jobs, None, AgentMemory(db), None)  # type: ignore[arg-type]
     jobs.close()
     assert {tool.name for tool in tools} <= set(TOOL_RIGHTS)
 

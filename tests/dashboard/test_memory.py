@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_core.paths import person_memory_path
 from hermes_core.roles import Person
 from support.pairings import pair
@@ -29,8 +29,8 @@ def entries_of(client: httpx.Client, target: str = "memory") -> Any:
     return next(item["entries"] for item in items if item["target"] == target)
 
 
-def test_entries_are_shown_changed_and_put_back(client: httpx.Client) -> None:
-    memory = MemoryFiles()
+def test_entries_are_shown_changed_and_put_back(db: SessionDB, client: httpx.Client) -> None:
+    memory = AgentMemory(db)
     memory.add("memory", "The build uses make.")
     memory.add("memory", "Deploy on Fridays.")
     shown = client.get("/api/memory").json()["items"]
@@ -45,8 +45,10 @@ def test_entries_are_shown_changed_and_put_back(client: httpx.Client) -> None:
     assert memory.entries("memory") == before
 
 
-def test_a_change_of_the_agent_meanwhile_is_not_overwritten(client: httpx.Client) -> None:
-    memory = MemoryFiles()
+def test_a_change_of_the_agent_meanwhile_is_not_overwritten(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    memory = AgentMemory(db)
     memory.add("user", "Likes tea.")
     memory.add("user", "Lives in Oslo.")
     refused = save(client, ["Likes tea."], [], "user")
@@ -99,8 +101,8 @@ def test_notes_of_other_people_are_listed_and_changed(
     assert client.get("/api/memory/people").json() == {"items": []}
     pair(db, "telegram", "42", "Ada")
     folder = Person("telegram", "42").folder_name
-    MemoryFiles(person_memory_path(folder)).add("user", "Likes tea")
-    MemoryFiles(person_memory_path("left-1")).add("memory", "Old note")
+    AgentMemory(db, person_memory_path(folder)).add("user", "Likes tea")
+    AgentMemory(db, person_memory_path("left-1")).add("memory", "Old note")
     ada, left = sorted(
         client.get("/api/memory/people").json()["items"], key=lambda each: str(each["name"])
     )[::-1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_core.config.file import ConfigFile
 from support.gateways import (
     conversation_texts,
@@ -210,7 +210,7 @@ async def test_the_owners_memory_is_not_in_the_prompt_of_a_member(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     server = answering("[{say: Hello.}]")
-    path = MemoryFiles().path("user")
+    path = AgentMemory(db).path("user")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("- The owner's PIN is 4711\n")
     await send_as_member(db, tmp_path, guest_config(allow_admin_from=["owner"]), "hi")

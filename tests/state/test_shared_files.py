@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_core.errors import StoreError
 from hermes_core.media_store import embed_media
+from hermes_core.paths import hermes_home
 from hermes_core.paths import hermes_home as hermes_home_path
 from hermes_state import SessionDB
 from hermes_state.files import AdapterRecords, media_of, path_in_home, shared_files
@@ -127,15 +128,20 @@ def test_memory_is_the_same_on_all_machines(
 ) -> None:
     db = open_store()
     move_to("first")
-    MemoryFiles().add("memory", "from before the database")
-    first = MemoryFiles(shared=shared_files(db))
-    assert first.add("memory", "on the first") == ["from before the database", "on the first"]
+    local = hermes_home() / "memories" / "MEMORY.md"
+    local.parent.mkdir()
+    local.write_text("from before the database\n")
+    first = AgentMemory(db)
+    first.add("memory", "on the first")
+    assert first.entries("memory") == ["from before the database", "on the first"]
     move_to("second")
-    second = MemoryFiles(shared=shared_files(db))
+    second = AgentMemory(db)
     assert second.entries("memory") == ["from before the database", "on the first"]
-    second.replace("memory", "on the first", "on the second")
+    second.rewrite(
+        "memory", second.entries("memory"), ["from before the database", "on the second"]
+    )
     move_to("first")
-    assert MemoryFiles(shared=shared_files(db)).entries("memory")[-1] == "on the second"
+    assert AgentMemory(db).entries("memory")[-1] == "on the second"
 
 
 @on_postgres

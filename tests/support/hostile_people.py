@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from support.gateways import outbox_texts
 from support.waiting import async_wait_until
 
@@ -37,7 +37,7 @@ class OwnersThings:
         self.workspace = hermes_home / "workspaces" / "owner"
         self.workspace.mkdir(parents=True)
         (self.workspace / "plan.txt").write_text(f"the plan is {CANARY}\n")
-        MemoryFiles().add("user", f"The PIN is {CANARY}")
+        AgentMemory(db).add("user", f"The PIN is {CANARY}")
         db.create_session("owners", "cli", is_owned=False)
         db.append_message("owners", "user", f"my secret is {CANARY} kumquat")
 

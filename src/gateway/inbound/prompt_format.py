@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.platforms.base import MessageEvent, MessageType
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
+from hermes_core.messages import EARLIER_LINE, REPLY_LINE
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -127,11 +128,9 @@ def format_message(event: MessageEvent, *, is_shared: bool) -> str:
     """The text of a message as a model reads it."""
     lines = []
     if event.channel_context:
-        lines.append(
-            f"(earlier in this chat: {quote_text(event.channel_context, MAX_CONTEXT_CHARS)})"
-        )
+        lines.append(EARLIER_LINE.format(quote_text(event.channel_context, MAX_CONTEXT_CHARS)))
     if event.reply_to_text:
-        lines.append(f"(in reply to {quote_text(event.reply_to_text, MAX_QUOTE_CHARS)})")
+        lines.append(REPLY_LINE.format(quote_text(event.reply_to_text, MAX_QUOTE_CHARS)))
     if event.is_edit:
         lines.append("(edited version of an earlier message)")
     source = event.source

@@ -136,6 +136,25 @@ class Situation(NamedTuple):
         return [*lines, self.reminder] if self.reminder else lines
 
 
+class Told(NamedTuple):
+    """The entries of a memory file that a conversation has."""
+
+    digests: frozenset[str]
+    since: float
+
+    @classmethod
+    def of(cls, facts: JsonObject, name: str) -> Told:
+        """Read what the facts of a prompt or of a note contain."""
+        digests = facts.get(name)
+        return cls(
+            frozenset(map(str, digests if isinstance(digests, list) else ())), _told_at(facts)
+        )
+
+    def has(self, entry: str) -> bool:
+        """Whether a conversation has an entry."""
+        return _digest(entry) in self.digests
+
+
 def _told_at(facts: JsonObject) -> float:
     at = facts.get("at")
     return at if isinstance(at, float) else 0.0

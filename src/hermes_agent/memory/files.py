@@ -1,26 +1,19 @@
-"""The agent's long-term memory: two small files.
+"""The two files that show the agent's memory, for people and for hermes-agent.
 
-MEMORY.md has facts about the work, USER.md about the user. Their size is limited because
-both are included in every prompt. Entries are separated by a line with a single `§`.
+MEMORY.md has facts about the work, USER.md about the user. Entries are separated by a line with a
+single `§`. Entries that are not changed keep their bytes, also where they are not UTF-8.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
-
-from hermes_agent.tools.base import ToolError
-from hermes_core.atomic_files import folder_locked, write_atomically
-from hermes_core.paths import hermes_home
-from hermes_state.files import memory_name
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Collection, Iterable
 
-    from hermes_state.files import FileRepository
-
-Target = Literal["memory", "user"]
-SEPARATOR = "\n§\n"
+SEPARATOR: Final = "\n§\n"
+MARK: Final = re.compile(r"(?:\A|\r?\n)§[ \t]*(?=\r?\n|\Z)")
 
 
 class MemoryKind(NamedTuple):
@@ -36,115 +29,75 @@ MEMORY_KINDS: dict[str, MemoryKind] = {
 }
 
 
-class MemoryConflictError(ToolError):
-    """A file has other entries than the ones that a person has seen."""
+class MemoryText:
+    """The content of a file, as pieces and the separators between them."""
 
+    def __init__(self, content: bytes) -> None:
+        text = content.decode("utf-8", "surrogateescape")
+        self._pieces = [text]
+        self._marks: list[str] = []
+        for found in reversed(list(MARK.finditer(text))):
+            first = self._pieces.pop(0)
+            self._pieces[:0] = [first[: found.start()], first[found.end() :]]
+            self._marks.insert(0, found.group())
 
-class MemoryFiles:
-    """The two files; concurrent changes by several processes are safe.
+    @property
+    def entries(self) -> list[str]:
+        """The entries as text."""
+        return [entry for entry in map(_entry, self._pieces) if entry]
 
-    With *shared*, they are in the database, and the folder has a copy of what was changed here.
-    """
+    def remove(self, entries: Collection[str]) -> None:
+        """Remove entries."""
+        for place in reversed(range(len(self._pieces))):
+            if _entry(self._pieces[place]) in entries:
+                del self._pieces[place]
+                if self._marks:
+                    del self._marks[max(place - 1, 0)]
+                if place == 0 and self._pieces:
+                    self._pieces[0] = self._pieces[0].lstrip("\r\n")
 
-    def __init__(self, folder: Path | None = None, shared: FileRepository | None = None) -> None:
-        self._folder = folder or hermes_home() / "memories"
-        self._shared = shared
-
-    def path(self, target: str) -> Path:
-        """The path of a file."""
-        return self._folder / MEMORY_KINDS[target].name
-
-    def entries(self, target: str) -> list[str]:
-        """The entries of a file."""
-        stored = self._shared.get(self._name(target)) if self._shared is not None else None
-        return self._local_entries(target) if stored is None else _split(stored.decode())
-
-    def _local_entries(self, target: str) -> list[str]:
-        try:
-            return _split(self.path(target).read_text(errors="replace"))
-        except FileNotFoundError:
-            return []
-
-    def _name(self, target: str) -> str:
-        """The name of a file in the database."""
-        return memory_name(self.path(target))
-
-    def add(self, target: str, text: str) -> list[str]:
-        """Add an entry, unless it exists."""
-
-        def change(entries: list[str]) -> list[str]:
-            return entries if text in entries else [*entries, text]
-
-        return self._change(target, change)
-
-    def replace(self, target: str, old: str, text: str) -> list[str]:
-        """Replace the one entry that contains *old*."""
-
-        def change(entries: list[str]) -> list[str]:
-            index = _find_entry(entries, old)
-            return [*entries[:index], text, *entries[index + 1 :]]
-
-        return self._change(target, change)
-
-    def remove(self, target: str, old: str) -> list[str]:
-        """Remove the one entry that contains *old*."""
-
-        def change(entries: list[str]) -> list[str]:
-            index = _find_entry(entries, old)
-            return [*entries[:index], *entries[index + 1 :]]
-
-        return self._change(target, change)
-
-    def rewrite(self, target: str, seen: list[str], entries: list[str]) -> list[str]:
-        """Replace the entries that a person has *seen*; refuse if the file has others now."""
-        wanted = [part for entry in entries for part in _split(entry)]
-
-        def change(before: list[str]) -> list[str]:
-            if before != seen:
-                raise MemoryConflictError(
-                    f"{MEMORY_KINDS[target].name} was changed meanwhile; nothing was saved."
-                )
-            return list(dict.fromkeys(wanted))
-
-        return self._change(target, change)
-
-    def _change(self, target: str, change: Callable[[list[str]], list[str]]) -> list[str]:
-        def changed(before: list[str]) -> list[str]:
-            after = change(before)
-            _check_limit(target, before, after)
-            return after
-
-        with folder_locked(self._folder):
-            if self._shared is None:
-                before = self._local_entries(target)
-                after = changed(before)
+    def add(self, entries: Iterable[str]) -> None:
+        """Add entries at the end."""
+        for entry in entries:
+            if self.entries:
+                line_end = "\r\n" if self._pieces[-1].endswith("\r\n") else "\n"
+                self._pieces[-1] = self._pieces[-1].rstrip()
+                self._marks.append(f"{line_end}§")
+                self._pieces.append(f"{line_end}{entry.replace(chr(10), line_end)}{line_end}")
             else:
-                before, after = self._change_shared(self._shared, target, changed)
-            if after != before:
-                write_atomically(self.path(target), SEPARATOR.join(after) + "\n")
-        return after
+                self._pieces, self._marks = [f"{entry}\n"], []
 
-    def _change_shared(
-        self,
-        shared: FileRepository,
-        target: str,
-        change: Callable[[list[str]], list[str]],
-    ) -> tuple[list[str], list[str]]:
-        """Change a file in the database; the first change starts with the local file."""
-        found: list[list[str]] = []
+    def replace(self, entry: str, other: str) -> None:
+        """Replace the text of an entry in its place."""
+        for place, piece in enumerate(self._pieces):
+            if _entry(piece) == entry:
+                lead = piece[: len(piece) - len(piece.lstrip())]
+                self._pieces[place] = lead + other + piece[len(piece.rstrip()) :]
 
-        def replace(stored: bytes | None) -> bytes:
-            before = self._local_entries(target) if stored is None else _split(stored.decode())
-            found.append(before)
-            return f"{SEPARATOR.join(change(before))}\n".encode()
+    def arrange(self, order: list[str]) -> None:
+        """Bring the entries into an order; others stay at the end."""
+        places = {entry: place for place, entry in enumerate(order)}
+        arranged = sorted(self.entries, key=lambda entry: places.get(entry, len(places)))
+        if arranged != self.entries:
+            pieces = {_entry(piece): piece.strip() for piece in self._pieces}
+            self._pieces = [pieces[arranged[0]], *(f"\n{pieces[entry]}" for entry in arranged[1:])]
+            self._marks = ["\n§"] * (len(arranged) - 1)
 
-        after = _split(shared.change(self._name(target), replace).decode())
-        return found[-1], after
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        parts = [self._pieces[0]] if self._pieces else []
+        for mark, piece in zip(self._marks, self._pieces[1:], strict=True):
+            parts += [mark, piece]
+        text = "".join(parts)
+        if text.strip() and not text.endswith("\n"):
+            text += "\n"
+        return text.encode("utf-8", "surrogateescape")
 
 
-def _split(content: str) -> list[str]:
-    parts = f"\n{content.strip()}\n".replace("\r\n", "\n").split(SEPARATOR)
-    return [part.strip() for part in parts if part.strip()]
+def _entry(piece: str) -> str:
+    """The text of a piece; bytes that are not UTF-8 are replaced."""
+    text = piece.strip().replace("\r\n", "\n")
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def used_characters(entries: list[str]) -> int:
@@ -152,21 +105,12 @@ def used_characters(entries: list[str]) -> int:
     return len(SEPARATOR.join(entries))
 
 
-def _check_limit(target: str, before: list[str], after: list[str]) -> None:
-    """Enforce the limit; a file that is already too long may become shorter."""
-    limit, size = MEMORY_KINDS[target].characters, used_characters(after)
-    if size > limit and size > used_characters(before):
-        raise ToolError(
-            f"{MEMORY_KINDS[target].name} would have {size:,} characters; {limit:,} is the limit. "
-            "Shorten the text, or replace or remove an entry first."
-        )
-
-
-def _find_entry(entries: list[str], old: str) -> int:
-    if old in entries:
-        return entries.index(old)
-    matches = [index for index, entry in enumerate(entries) if old in entry]
-    if len(matches) != 1:
-        count = f"{len(matches)} entries contain" if matches else "No entry contains"
-        raise ToolError(f"{count} {old[:80]!r}; `old` must be a piece of exactly one.")
-    return matches[0]
+def fitting(entries: Iterable[str], limit: int, used: int = 0) -> list[str]:
+    """The first entries that fit into a file or a prompt, which has *used* characters already."""
+    taken = []
+    for entry in entries:
+        size = len(entry) + (len(SEPARATOR) if used else 0)
+        if used + size <= limit:
+            used += size
+            taken.append(entry)
+    return taken

@@ -117,8 +117,10 @@ FILE_TOOLS = frozenset({"write_file", "patch"})
 READING_TOOLS = frozenset({"read_file", "search_files", "send_file"})
 NUL_IN_PATH = "A path cannot contain NUL characters."
 HIDDEN_FILE = "{path} belongs to Hermes or holds credentials: tools cannot open it in any mode."
-# What runs later, by the user's own programs or by the scheduler: asked for in full mode, too.
-ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals", "schedule", "own-reminder"})
+# What acts later, by the user's programs, the scheduler or a prompt: asked for in full mode, too.
+ALWAYS_ASKED_KEYS = frozenset(
+    {"home-dotfile", "git-internals", "schedule", "own-reminder", "memory"}
+)
 HARMLESS_PROGRAMS = frozenset({"cd", "echo", "printf", "true", ":"})
 PLAN_KEYS = frozenset(
     {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",

@@ -43,6 +43,7 @@ class ToolContext(NamedTuple):
     show: Callable[[str], None]  # output while it runs, for people
     filter_output: Callable[[str, str, int | None], str] = unchanged_output  # of a command
     before_edit: Callable[[Path], None] = no_preparation  # with the real path of a file
+    is_review: bool = False  # a review of the conversation calls, not its turn
 
 
 def never_only_reads(arguments: JsonObject, context: ToolContext) -> bool:

@@ -24,7 +24,7 @@ from hermes_agent.tools.todo import todo_tool
 from hermes_core.media_store import of_home
 
 if TYPE_CHECKING:
-    from hermes_agent.memory.files import MemoryFiles
+    from hermes_agent.memory.facts import AgentMemory
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.history import SearchesHistory
     from hermes_agent.tools.jobs import Jobs
@@ -66,11 +66,11 @@ def _clarify(arguments: JsonObject, context: ToolContext) -> str:
 def standard_tools(
     jobs: Jobs,
     limits: LimitsCommands,
-    memory: MemoryFiles,
+    memory: AgentMemory | None,
     history: SearchesHistory | None = None,
     media: MediaStore | None = None,
 ) -> list[Tool]:
-    """Every tool; without a history, none that searches it. *media* keeps images."""
+    """Every tool; without a memory or a history, none that uses it. *media* keeps images."""
     seen = SeenFiles()
     results = history_tools(history) if history is not None else []
     return [
@@ -78,7 +78,7 @@ def standard_tools(
         *file_tools(limits, media or of_home(), seen, jobs.kept_output),
         patch_tool(limits, seen),
         search_tool(jobs, limits),
-        memory_tool(memory),
+        *([] if memory is None else [memory_tool(memory)]),
         *results,
         clarify_tool(),
         todo_tool(),

@@ -15,19 +15,14 @@ from pydantic import BaseModel, Field
 from gateway.people import known_people
 from gateway.process.config_loader import config_of_home
 from hermes_agent import skills
-from hermes_agent.memory.files import (
-    MEMORY_KINDS,
-    MemoryConflictError,
-    MemoryFiles,
-    used_characters,
-)
+from hermes_agent.memory.facts import AgentMemory, MemoryConflictError
+from hermes_agent.memory.files import MEMORY_KINDS, used_characters
 from hermes_agent.project.trust import assess_project
 from hermes_agent.tools.base import ToolError
 from hermes_conversation.extensions import plugin_skills
 from hermes_core.paths import person_memory_path
 from hermes_dashboard.models.text import Identifier, Text, View, problems
 from hermes_dashboard.routes import ResourceRouter
-from hermes_state.files import shared_files
 
 if TYPE_CHECKING:
     from gateway.people import KnownPerson
@@ -116,7 +111,7 @@ def router(context: DashboardContext) -> ResourceRouter:
 
 
 def _add_memory(routes: ResourceRouter, context: DashboardContext) -> None:
-    memory = MemoryFiles(context.home / "memories", shared_files(context.db))
+    memory = AgentMemory(context.db)
 
     @routes.get("/memory", responses=problems(503))
     def show_memory() -> MemoryView:
@@ -132,8 +127,6 @@ def _add_memory(routes: ResourceRouter, context: DashboardContext) -> None:
 
 
 def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
-    shared = shared_files(context.db)
-
     def known() -> dict[str, KnownPerson]:
         people = known_people(context.db, config_of_home())
         return {each.person.folder_name: each for each in people}
@@ -144,7 +137,7 @@ def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
         people = known()
         found = []
         for folder in sorted({*people, *_stored_folders(context)}):
-            memory = MemoryFiles(person_memory_path(folder), shared)
+            memory = AgentMemory(context.db, person_memory_path(folder))
             items = [_view(memory, target, memory.entries(target)) for target in TARGETS]
             if any(item.entries for item in items):
                 found.append(_person_memory(folder, people.get(folder), items))
@@ -157,7 +150,8 @@ def _add_people(routes: ResourceRouter, context: DashboardContext) -> None:
         """Replace the entries of a person's file, unless it was changed meanwhile."""
         if folder not in {*known(), *_stored_folders(context)}:
             raise HTTPException(404, f"No notes of a person {folder!r}.")
-        return _rewrite(MemoryFiles(person_memory_path(folder), shared), target, change)
+        memory = AgentMemory(context.db, person_memory_path(folder))
+        return _rewrite(memory, target, change)
 
 
 def _stored_folders(context: DashboardContext) -> list[str]:
@@ -177,7 +171,7 @@ def _person_memory(
     )
 
 
-def _rewrite(memory: MemoryFiles, target: MemoryTarget, change: MemoryChange) -> MemoryFileView:
+def _rewrite(memory: AgentMemory, target: MemoryTarget, change: MemoryChange) -> MemoryFileView:
     try:
         return _view(memory, target, memory.rewrite(target, change.seen, change.entries))
     except MemoryConflictError as error:
@@ -186,7 +180,7 @@ def _rewrite(memory: MemoryFiles, target: MemoryTarget, change: MemoryChange) ->
         raise HTTPException(400, str(error)) from error
 
 
-def _view(memory: MemoryFiles, target: MemoryTarget, entries: list[str]) -> MemoryFileView:
+def _view(memory: AgentMemory, target: MemoryTarget, entries: list[str]) -> MemoryFileView:
     return MemoryFileView(
         target=target,
         path=str(memory.path(target)),

@@ -297,6 +297,55 @@ PARTICIPANT_TABLE: Final = (
 COPY_INDEX: Final = (
     "CREATE INDEX IF NOT EXISTS hermes_copy_origin ON hermes_copy(origin_id) WHERE origin_id > 0"
 )
+# What the agent remembers; see `hermes_state.facts`. The text of a fact never changes.
+FACT_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_fact (
+        fact_id {identity},
+        file TEXT NOT NULL,
+        subject TEXT NOT NULL CHECK (subject IN ('user', 'project', 'machine')),
+        folder TEXT NOT NULL,
+        text TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('active', 'superseded', 'rejected', 'stale')),
+        created_by TEXT NOT NULL CHECK (created_by IN ('owner', 'agent', 'review', 'import')),
+        created_at DOUBLE PRECISION NOT NULL,
+        changed_at DOUBLE PRECISION NOT NULL,
+        successor BIGINT,
+        is_pinned INTEGER NOT NULL DEFAULT 0,
+        is_listed INTEGER NOT NULL DEFAULT 0,
+        times_used BIGINT NOT NULL DEFAULT 0,
+        last_used_at DOUBLE PRECISION
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_fact_file ON hermes_fact(file, fact_id)",
+    # Where a quotation is in the text of a message, and its digest; not the words themselves.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_fact_evidence (
+        fact_id BIGINT NOT NULL,
+        message_id BIGINT NOT NULL,
+        start INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        digest TEXT NOT NULL,
+        said_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (fact_id, message_id, start)
+    ) {clustered}
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_fact_evidence_message ON hermes_fact_evidence(message_id)",
+    """
+    CREATE TABLE IF NOT EXISTS hermes_fact_change (
+        change_id {identity},
+        fact_id BIGINT NOT NULL,
+        event TEXT NOT NULL,
+        made_at DOUBLE PRECISION NOT NULL,
+        made_by TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        earlier TEXT,
+        is_undone INTEGER NOT NULL DEFAULT 0
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_fact_change_fact ON hermes_fact_change(fact_id, change_id)",
+    "CREATE INDEX IF NOT EXISTS hermes_fact_change_event ON hermes_fact_change(event)",
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -312,6 +361,7 @@ MIGRATIONS: Final = (
     Migration(11, "tokens, cost and time of answers", (ANSWER_USAGE_TABLE,)),
     Migration(12, "participants of open sessions", PARTICIPANT_TABLE),
     Migration(13, "copies of a message", (COPY_INDEX,)),
+    Migration(14, "facts of the agent's memory", FACT_TABLES),
 )
 
 

@@ -136,6 +136,14 @@ def content_words(words: Sequence[str], languages: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([word for word in words if word not in ignored] or words))
 
 
+def stemmed(words: Sequence[str], language: str) -> list[str]:
+    """The stems of words in a language; the words themselves if it has no stemmer."""
+    import Stemmer  # noqa: PLC0415 - as above
+
+    known = language in Stemmer.algorithms()
+    return list(_stemmer(language).stemWords(list(words))) if known else list(words)
+
+
 def forms(
     word: str, languages: Iterable[str], with_prefix: Callable[[str], list[str]]
 ) -> list[str]:

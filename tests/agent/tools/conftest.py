@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.prompter import ApprovalAnswer
@@ -58,7 +58,7 @@ class Bench:
         self.person, history = Person(), ConversationHistory(db)
         self.tools = {
             standard_tool.name: standard_tool
-            for standard_tool in standard_tools(jobs, NoLimits(), MemoryFiles(), history)
+            for standard_tool in standard_tools(jobs, NoLimits(), AgentMemory(db), history)
         }
         self.cancel = Cancel()
         self.shown = []

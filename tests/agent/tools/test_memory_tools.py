@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.memory.facts import AgentMemory
+from hermes_state import SessionDB
 from support.waiting import PATIENCE_SECONDS
 
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -24,16 +25,20 @@ def test_facts_are_added_replaced_removed_and_read(bench, hermes_home):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert (hermes_home / "memories" / "USER.md").read_text() == "is called Ada\n"
     bench("memory", action="replace", old="tea", text="likes coffee")
-    assert bench("memory", action="read")["entries"] == ["likes coffee", "works on Hermes"]
+    assert bench("memory", action="read")["entries"] == ["works on Hermes", "likes coffee"]
+    assert file.read_text() == "likes coffee\n§\nworks on Hermes\n"
     assert bench("memory", action="remove", old="Hermes")["entries"] == 1
 
 
-def test_a_full_memory_says_what_to_do(bench):
+def test_a_fact_that_the_file_has_no_room_for_is_kept_until_it_has(bench, hermes_home):
     bench("memory", action="add", target="user", text="a" * 1000)
     result = bench("memory", action="add", target="user", text="b" * 400)
-    assert "1,375" in result["error"]
-    assert "remove" in result["error"]
-    assert bench("memory", action="add", target="user", text="b" * 372)["error"] is None
+    assert (result["error"], result["entries"]) == (None, 2)
+    file = hermes_home / "memories" / "USER.md"
+    assert file.read_text() == "a" * 1000 + "\n"
+    bench("memory", action="remove", target="user", old="a")
+    assert file.read_text() == "b" * 400 + "\n"
+    assert "1,000" in bench("memory", action="add", text="c" * 1001)["error"]
 
 
 def test_a_file_that_is_too_long_may_become_shorter(bench, hermes_home):
@@ -55,8 +60,10 @@ def test_an_entry_must_be_named_without_doubt(bench):
 
 def test_several_processes_lose_nothing(hermes_home):
     code = (
-        "import sys\nfrom hermes_agent.memory.files import MemoryFiles\n"
-        "for n in range(10): MemoryFiles().add('memory', f'{sys.argv[1]}-{n}')\n"
+        "import sys\nfrom hermes_agent.memory.facts import AgentMemory\n"
+        "from hermes_state import SessionDB\n"
+        "memory = AgentMemory(SessionDB())\n"
+        "for n in range(10): memory.add('memory', f'{sys.argv[1]}-{n}')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(SRC)}
     workers = [
@@ -64,7 +71,8 @@ def test_several_processes_lose_nothing(hermes_home):
         for number in range(4)
     ]
     assert [worker.wait(timeout=PATIENCE_SECONDS) for worker in workers] == [0] * 4
-    assert len(MemoryFiles().entries("memory")) == 40
+    with SessionDB() as db:
+        assert len(AgentMemory(db).entries("memory")) == 40
 
 
 def test_a_question_is_asked_and_answered(bench):
