@@ -8,6 +8,7 @@ others may have written them.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 MIN_QUOTED_TOKENS: Final = 2
 MIN_SUPPORT: Final = 0.5  # of the content words of a fact in the messages that it quotes
 MIN_SAME: Final = 0.8  # of the words of two facts that say the same
-MAX_VALUE_WORDS: Final = 3  # in which two facts that contradict each other differ
 CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:but|although|aber|obwohl|mais|pero)\b")
 SENTENCE_END: Final = ".!?:\n"
 # Who a fact is about, and how that one relates to it: words that a model adds.
@@ -101,11 +101,19 @@ def find_quotation(quotation: str, messages: Sequence[OwnerMessage]) -> Evidence
     return None
 
 
-class FactWords(NamedTuple):
-    """What a fact says, for comparisons: stems in order, exact words, and its polarity."""
+class ContentWord(NamedTuple):
+    """A word of a fact that says something: its stem, its place, and whether it is exact."""
 
-    stems: tuple[str, ...]
-    exact: frozenset[str]  # names and numbers
+    stem: str
+    place: int
+    is_exact: bool  # a name, a number or a part of an address
+
+
+class FactWords(NamedTuple):
+    """What a fact says, for comparisons."""
+
+    words: tuple[ContentWord, ...]
+    exact: frozenset[str]
     is_negated: bool
 
     @classmethod
@@ -113,35 +121,55 @@ class FactWords(NamedTuple):
         """The words of a text."""
         folded = [token.text for token in tokens_of(fold(composed(text)))]
         spoken = language or language_of(folded)
-        content = [word for word in content_words(folded, [spoken]) if word not in _set(SUBJECTS)]
-        return cls(tuple(stemmed(content, spoken)), _exact(text), _is_negated(folded))
+        content = {*content_words(folded, [spoken])} - _set(SUBJECTS)
+        exact = _exact(text)
+        words = tuple(
+            ContentWord(stem, place, word in exact)
+            for place, (word, stem) in enumerate(zip(folded, stemmed(folded, spoken), strict=True))
+            if word in content
+        )
+        return cls(words, exact, _is_negated(folded))
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """The stems of the words, in order."""
+        return tuple(word.stem for word in self.words)
 
     def says_the_same(self, other: FactWords) -> bool:
         """Whether two facts are one."""
         return self._overlaps(other) and self.is_negated == other.is_negated
 
     def contradicts(self, other: FactWords) -> bool:
-        """Whether only one of two facts can be true: they differ in a negation or in the value."""
+        """Whether only one of two facts can be true: they differ in a negation or in the value.
+
+        A value is a name or a number at the end: of a property that has one value at a time, or
+        after two words or more that both facts begin with.
+        """
         if self._overlaps(other) or set(self.stems) == set(other.stems):
             return self.is_negated != other.is_negated
-        common = 0
-        while common < min(len(self.stems), len(other.stems)):
-            if self.stems[common] != other.stems[common]:
-                break
-            common += 1
-        values = self.stems[common:], other.stems[common:]
+        pairs = zip(self.stems, other.stems, strict=False)
+        common = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
         is_single = common > 1 or (common == 1 and self.stems[0] in _set(SINGLE_VALUES))
+        values = self.words[common:], other.words[common:]
         return (
             is_single
             and self.is_negated == other.is_negated
-            and all(0 < len(value) <= MAX_VALUE_WORDS for value in values)
-            and not set(values[0]) & set(values[1])
+            and all(map(_is_value, values))
+            and not {word.stem for word in values[0]} & {word.stem for word in values[1]}
         )
 
     def _overlaps(self, other: FactWords) -> bool:
         mine, others = set(self.stems), set(other.stems)
         share = len(mine & others) / max(len(mine | others), 1)
         return self.exact == other.exact and (self.stems == other.stems or share >= MIN_SAME)
+
+
+def _is_value(words: Sequence[ContentWord]) -> bool:
+    """Whether words are one value, such as `Hetzner`, `New York` or `8080`."""
+    if not words:
+        return False
+    is_together = words[-1].place - words[0].place == len(words) - 1
+    return is_together and all(word.is_exact for word in words)
 
 
 def language_of(words: Sequence[str]) -> str:

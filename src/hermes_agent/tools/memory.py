@@ -39,7 +39,7 @@ def memory_tool(memory: AgentMemory) -> Tool:
     """The tool that keeps facts."""
     return Tool(
         MEMORY_TOOL,
-        "Facts for later prompts: user (person), memory (work, machine), project (this folder). "
+        "Facts for later prompts: user, memory (work, machine), project (this folder). "
         "Save corrections, with `quotes`.",
         schema(
             "action",
