@@ -125,7 +125,7 @@ bench: page system  ## benchmarks, each as a ratio to a baseline of the same run
 faults: setup system  ## the long fault campaigns: kills, power cuts, I/O errors
 	HERMES_CAMPAIGN=full $(BIN)/python -m pytest tests/acceptance tests/security/test_hidden_commands.py
 
-seeded-faults: page system  ## insert 49 faults into copies of the code, and check that tests find them
+seeded-faults: page system  ## insert 50 faults into copies of the code, and check that tests find them
 	$(BIN)/python tests/seeded_faults.py
 
 pictures: page system  ## take the pictures of the dashboard for the documentation

@@ -67,7 +67,8 @@ FAULTS: Final = (
     # The agent
     Fault("hermes_agent/permissions/grants.py", "is_prefix = pattern.endswith(\" *\") and not SHELL_OPERATORS.search(command)", "is_prefix = pattern.endswith(\" *\")", "agent/permissions"),
     Fault("hermes_agent/permissions/file_access.py", "        if facts.st_nlink < 2 or not stat.S_ISREG(facts.st_mode):", "        if True:", "security/test_file_tools.py agent/permissions"),
-    Fault("hermes_agent/memory/files.py", "    if size > limit and size > used_characters(before):", "    if False:", "agent/tools"),
+    Fault("hermes_agent/memory/facts.py", "    if size > limit and size > used_characters(before):", "    if False:", "dashboard/test_memory.py"),
+    Fault("hermes_agent/memory/evidence.py", "    return _is_negated(clause) == fact.is_negated", "    return True", "agent/memory"),
     Fault("hermes_agent/context/window.py", "            if call_id in open_calls:", "            if call_id not in open_calls:", "agent"),
     Fault("hermes_agent/context/window.py", "    if sum(map(message_tokens, messages)) <= tokens or not messages:", "    if True:", "agent"),
     Fault("hermes_agent/providers/retry.py", "                drops_text=has_streamed,", "                drops_text=False,", "agent"),

@@ -25,7 +25,6 @@ NOT_HERE: Final = {
     "auth": "API keys are settings: see `hermes setup` and `hermes config list`.",
     "login": "API keys are settings: see `hermes setup`.",
     "logout": "API keys are settings: see `hermes config unset keys.NAME`.",
-    "memory": "The agent keeps its notes in memories/ in the Hermes folder.",
     "profile": "A profile is a folder: HERMES_HOME=FOLDER hermes. "
     "`hermes import hermes-agent --profile NAME` imports one.",
     "skills": "Skills are folders in skills/ in the Hermes folder.",

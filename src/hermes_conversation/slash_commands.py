@@ -16,7 +16,12 @@ from hermes_agent.permissions.grants import check_rule
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_agent.tools.todo import format_items
-from hermes_conversation import file_commands, history_answers, scheduled_jobs
+from hermes_conversation import (
+    file_commands,
+    history_answers,
+    remembered_facts,
+    scheduled_jobs,
+)
 from hermes_conversation.agent_factory import job_requester
 from hermes_conversation.handoff import hand_off
 from hermes_conversation.history_scope import MATCHING_MESSAGES
@@ -51,6 +56,9 @@ INIT_PROMPT: Final = (
     "lines. If AGENTS.md exists, improve it and keep what is right."
 )
 APPROVALS: Final = ("once", "session", "always")
+MEMORY_HINT: Final = "[why|pin|unpin|reject NUMBER | search WORDS | undo]"
+MEMORY_DONE: Final = {"pin": "Pinned", "unpin": "Unpinned", "reject": "Rejected"}
+MEMORY_FILES: Final = "To edit it as text: MEMORY.md and USER.md in {}"
 NOT_FOR_GUESTS: Final = "/{} is not available to guests. The owner can pair you as a member."
 OWNER_ONLY: Final = "/{} is only available to the owner (see `hermes people`)."
 
@@ -297,16 +305,33 @@ def _model(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(f"Model set to {conversation.use_model(words)}.")
 
 
-def _memory(conversation: Conversation, _words: str) -> CommandOutcome:
-    files = conversation.memory
-    if files is None:
+def _memory(conversation: Conversation, words: str) -> CommandOutcome:
+    memory = conversation.memory
+    if memory is None:
         raise UsageError("Memory is not available in a chat that others read.")
-    about = (("memory", "Memory"), ("user", "About you"))
-    parts = []
-    for target, heading in about:
-        lines = "\n".join(f"- {entry}" for entry in files.entries(target)) or "(empty)"
-        parts.append(f"{heading} ({files.path(target)})\n{lines}")
-    return CommandOutcome("\n\n".join(parts))
+    name, _, rest = words.partition(" ")
+    facts = remembered_facts.all_facts(memory)
+    if name in ("", "list"):
+        active = [fact for fact in facts if fact.state == "active"]
+        shown = remembered_facts.as_list(active) or "Nothing is remembered yet."
+        return CommandOutcome(f"{shown}\n\n{MEMORY_FILES.format(memory.path('memory').parent)}")
+    if name == "search":
+        found = remembered_facts.matching(facts, rest)
+        return CommandOutcome(remembered_facts.as_list(found) or "No matching facts.")
+    if name == "undo":
+        undone = remembered_facts.undo_last(conversation.db, memory)
+        texts = (conversation.db.facts.get(change.fact_id) for change in undone)
+        return CommandOutcome("\n".join(f"Undone. {fact.state}: {fact.text}" for fact in texts))
+    if name not in ("why", "pin", "unpin", "reject"):
+        raise UsageError(f"Usage: /memory {MEMORY_HINT}")
+    fact = remembered_facts.numbered(memory, rest.strip())
+    if name == "why":
+        return CommandOutcome(f"{fact.text}\n{remembered_facts.shown(conversation.db, fact).why()}")
+    if name == "reject":
+        memory.set_state(fact, "owner", is_active=False)
+    else:
+        memory.pin(fact, "owner", is_pinned=name == "pin")
+    return CommandOutcome(f"{MEMORY_DONE[name]}: {fact.text}\n/memory undo undoes it.")
 
 
 def _skills(conversation: Conversation, _words: str) -> CommandOutcome:
@@ -494,8 +519,8 @@ COMMANDS: Final = (
                  "", (), True, Right.CONVERSE, _EVERYWHERE, True, _REPORT),
     SlashCommand("model", "show or change the model", _model,
                  "[name | list [words]]", (), False, Right.ADMINISTER, _EVERYWHERE, True),
-    SlashCommand("memory", "show what is always remembered", _memory,
-                 "", (), True, Right.MEMORY, _EVERYWHERE, True),
+    SlashCommand("memory", "show what is remembered, and why", _memory,
+                 MEMORY_HINT, (), True, Right.MEMORY, _EVERYWHERE, True),
     SlashCommand("skills", "list skills", _skills,
                  "", (), True, Right.EXTENSIONS, _EVERYWHERE, True),
     SlashCommand("todo", "show the agent's todo list", _todo,

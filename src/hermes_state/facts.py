@@ -279,6 +279,11 @@ class FactRepository(Repository):
         condition = "WHERE fact_id = ? ORDER BY change_id"
         return self.engine.read(lambda reader: _changes(reader, condition, (fact_id,)))
 
+    def of_event(self, event: str) -> list[FactChange]:
+        """The changes that were made together."""
+        condition = "WHERE event = ? ORDER BY change_id"
+        return self.engine.read(lambda reader: _changes(reader, condition, (event,)))
+
     def last_event(self, *, file: str = "", fact_id: int | None = None) -> str | None:
         """The last event that can be undone: of a file, or of one fact."""
         condition, value = ("f.file = ?", file) if fact_id is None else ("f.fact_id = ?", fact_id)

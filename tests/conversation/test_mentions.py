@@ -246,6 +246,25 @@ def test_a_note_is_added_to_the_memory(start: Any) -> None:
         conversation.remember("x" * 5_000)
 
 
+def test_facts_are_explained_and_rejected_in_a_conversation(start: Any) -> None:
+    conversation = start()
+
+    def command(line: str) -> str:
+        return slash_commands.run(conversation, line, Surface.TERMINAL).text
+
+    conversation.remember("deploy with make release")
+    assert "   1  deploy with make release" in command("/memory")
+    assert "You added it." in command("/memory why 1")
+    assert "   1  deploy" in command("/memory search deploying")
+    assert "Pinned: deploy" in command("/memory pin 1")
+    assert "Rejected: deploy" in command("/memory reject 1")
+    assert conversation.memory.entries("memory") == []
+    assert "active: deploy" in command("/memory undo")
+    for line in ("/memory why", "/memory why 9", "/memory burn 1"):
+        with pytest.raises(UsageError):
+            command(line)
+
+
 @pytest.mark.parametrize(
     ("data", "kind"),
     [

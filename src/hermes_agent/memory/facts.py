@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Target = Literal["memory", "user"]
 MIN_EDITED: Final = 0.5  # similarity of an entry to the one that it replaces
+MAX_OWN_CHARACTERS: Final = min(kind.characters for kind in MEMORY_KINDS.values())
 MAX_FACT_CHARACTERS: Final = 1_000  # of one that a model proposes
 MAX_FACTS: Final = 1_000  # active ones of a file
 EDITED: Final = "edited in the file"
@@ -47,7 +48,7 @@ class MemoryConflictError(ToolError):
 
 
 class Proposal(NamedTuple):
-    """A fact that somebody wants to be remembered."""
+    """A fact that a person or a model wants to be remembered."""
 
     target: str
     text: str
@@ -90,7 +91,8 @@ class AgentMemory:
     def facts(self, target: str) -> list[Fact]:
         """All facts of a file, oldest first; edits by hand are taken over."""
         known = self._facts.of_file(self.file_name(target))
-        if not _is_in_step(known, MemoryText(self._content(target)).entries, target):
+        is_in_step = _is_in_step(known, MemoryText(self._content(target)).entries, target)
+        if not is_in_step and not self._db.engine.read_only:
             self._edit(target, "owner", lambda _editor: None)
             known = self._facts.of_file(self.file_name(target))
         return known
@@ -241,7 +243,7 @@ class AgentMemory:
     ) -> list[Fact]:
         """The facts for a conversation that has some: those that it has, and newer ones.
 
-        What it was told stays, so that the provider's cache holds.
+        What it has stays, so that the provider's cache holds.
         """
         facts = [
             fact
@@ -390,8 +392,9 @@ def checked_entry(text: str, author: Author = "owner") -> str:
         raise ToolError("A line with only `§` separates entries; an entry cannot contain it.")
     if re.search(r"^\s*#", entry, re.MULTILINE):
         raise ToolError("A line of an entry cannot begin with `#`: it would look like a heading.")
-    if author != "owner" and len(entry) > MAX_FACT_CHARACTERS:
-        raise ToolError(f"A fact has at most {MAX_FACT_CHARACTERS:,} characters. Shorten it.")
+    limit = MAX_OWN_CHARACTERS if author == "owner" else MAX_FACT_CHARACTERS
+    if len(entry) > limit:
+        raise ToolError(f"{len(entry):,} characters: {limit:,} is the limit of a fact. Shorten it.")
     entry.encode()  # lone surrogates are refused before anything is changed
     return entry
 

@@ -11,7 +11,7 @@ import mmap
 import os
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 from hermes_core.errors import EmbeddingError
 from hermes_core.package_installer import Library
@@ -97,13 +97,35 @@ class EndpointEmbedder:
             with httpx2.Client(timeout=REQUEST_SECONDS, follow_redirects=False) as client:
                 answer = client.post(self._url, json=body, headers=headers)
                 answer.raise_for_status()
-                rows = sorted(answer.json()["data"], key=lambda item: item.get("index", 0))
+                answered: EmbeddingAnswer = answer.json()
+                rows = sorted(answered["data"], key=lambda item: item.get("index", 0))
                 vectors = np.array([item["embedding"] for item in rows], dtype=np.float32)
         except (httpx2.HTTPError, KeyError, TypeError, ValueError) as error:
             raise EmbeddingError(f"{self._url} returned no embeddings: {error}") from error
         if len(vectors) != len(texts):
             raise EmbeddingError(f"{self._url} returned {len(vectors)} of {len(texts)} embeddings")
         return _normalized(np, vectors)
+
+
+class Embedding(TypedDict, total=False):
+    """A vector in the answer of an endpoint."""
+
+    index: int
+    embedding: list[float]
+
+
+class EmbeddingAnswer(TypedDict):
+    """The answer of an endpoint."""
+
+    data: list[Embedding]
+
+
+class TensorInfo(TypedDict, total=False):
+    """An array in the header of a safetensors file."""
+
+    dtype: str
+    shape: list[int]
+    data_offsets: list[int]
 
 
 class MiniLm:
@@ -131,7 +153,7 @@ class MiniLm:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         (size,) = struct.unpack("<Q", data[:8])
-        header = json.loads(data[8 : 8 + size])
+        header: dict[str, TensorInfo] = json.loads(data[8 : 8 + size])
         arrays = {}
         for name, info in header.items():
             if info.get("dtype") != "F32":
@@ -152,10 +174,10 @@ class MiniLm:
         return _normalized(np, pooled)
 
     def _encode(self, ids: Any, mask: Any) -> Any:
-        np, weights = self._np, self._weights
-        states = weights["embeddings.word_embeddings.weight"][ids]
-        states = states + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
-        states = states + weights["embeddings.token_type_embeddings.weight"][0]
+        np = self._np
+        states = self._embeddings("word")[ids]
+        states = states + self._embeddings("position")[: ids.shape[1]]
+        states = states + self._embeddings("token_type")[0]
         states = self._norm("embeddings.LayerNorm", states)
         bias = (1.0 - mask[:, None, None, :]) * -1e9
         for number in range(LAYERS):
@@ -168,6 +190,9 @@ class MiniLm:
             outer = self._dense(f"{layer}.output.dense", inner)
             states = self._norm(f"{layer}.output.LayerNorm", states + outer)
         return states
+
+    def _embeddings(self, name: str) -> Any:
+        return self._weights[f"embeddings.{name}_embeddings.weight"]
 
     def _attention(self, name: str, states: Any, bias: Any) -> Any:
         np = self._np

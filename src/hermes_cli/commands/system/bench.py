@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict
 
 from hermes_cli.filters import parse_positive
 from hermes_cli.parser import add_command, add_json_option
@@ -33,6 +33,38 @@ SESSIONS_COUNTED: Final = 5
 DAY_SECONDS: Final = 86_400.0
 FIRST_DAY: Final = 1_700_000_000.0
 ADVERSARIAL: Final = 5  # the category of questions whose evidence is not counted by message
+
+
+class Turn(TypedDict):
+    """A message of a file; another field that is missing is an error."""
+
+    id: str
+    text: str
+    speaker: NotRequired[str]
+    role: NotRequired[str]
+    caption: NotRequired[str]
+
+
+class Session(TypedDict):
+    """A conversation of a file."""
+
+    turns: list[Turn]
+
+
+class AskedQuestion(TypedDict):
+    """A question of a file."""
+
+    q: str
+    evidence: list[str]
+    category: NotRequired[int]
+
+
+class RecallHistory(TypedDict):
+    """A history of a file."""
+
+    sessions: list[Session]
+    questions: list[AskedQuestion]
+    speakers: NotRequired[list[str]]
 
 
 class RecallFigures(NamedTuple):
@@ -96,7 +128,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _read(path: Path) -> list[Any]:
+def _read(path: Path) -> list[RecallHistory]:
     try:
         data = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -106,7 +138,9 @@ def _read(path: Path) -> list[Any]:
     return data
 
 
-def _measure(history: Any, every: int) -> Iterator[tuple[bool, bool, float | None, bool, float]]:
+def _measure(
+    history: RecallHistory, every: int
+) -> Iterator[tuple[bool, bool, float | None, bool, float]]:
     """Per question: hit at 1, hit at 5, share of the evidence found, nothing found, CPU seconds."""
     from hermes_state.search.repository import SearchOptions  # noqa: PLC0415 - `--help` does without
     from hermes_state.store import SessionDB  # noqa: PLC0415 - as above
@@ -132,7 +166,7 @@ def _measure(history: Any, every: int) -> Iterator[tuple[bool, bool, float | Non
             )
 
 
-def _store(db: SessionDB, history: Any) -> tuple[dict[int, str], dict[str, str]]:
+def _store(db: SessionDB, history: RecallHistory) -> tuple[dict[int, str], dict[str, str]]:
     """Store the conversations; the turn of each message, and the session of each turn."""
     turns: dict[int, str] = {}
     sessions: dict[str, str] = {}
@@ -152,7 +186,7 @@ def _store(db: SessionDB, history: Any) -> tuple[dict[int, str], dict[str, str]]
     return turns, sessions
 
 
-def _questions(history: Any) -> Iterator[Question]:
+def _questions(history: RecallHistory) -> Iterator[Question]:
     for item in history["questions"]:
         if item.get("evidence"):
             counts = item.get("category") != ADVERSARIAL
