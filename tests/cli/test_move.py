@@ -105,6 +105,9 @@ def test_everything_of_another_home_is_taken_over(
     assert ConfigFile.of_home().block("mcp_servers")["files"]
     assert ConfigFile.of_home().check() == []
     assert (hermes_home / "memories/MEMORY.md").read_text() == "ada likes tea.\n"
+    facts = json.loads(hermes("memory", "list", "--json").out)
+    assert "ada likes tea." in [fact["text"] for fact in facts]
+    assert {fact["created_by"] for fact in facts} == {"import"}
     script = hermes_home / "skills/notes/tea/scripts/boil.sh"
     assert script.stat().st_mode & 0o777 == 0o700
     with SessionDB() as db:

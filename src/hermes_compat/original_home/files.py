@@ -6,6 +6,7 @@ import hashlib
 import stat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.memory.facts import AgentMemory
 from hermes_compat.original_home.home import ItemState, MoveItem
 from hermes_core import human_format, paths
 from hermes_core.atomic_files import write_atomically
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from hermes_compat.original_home.home import MoveContext
 
+MEMORY: Final = "memory"
 MEMORY_FILES: Final = ("memories/MEMORY.md", "memories/USER.md")
 SKILLS: Final = "skills"
 SKILL_FILE: Final = "SKILL.md"
@@ -36,7 +38,7 @@ def plan_memories(context: MoveContext) -> Iterator[MoveItem]:
     for name in MEMORY_FILES:
         path = context.home.path / name
         if path.is_file():
-            yield _item(context, "memory", name, [name])
+            yield _item(context, MEMORY, name, [name])
 
 
 def plan_skills(context: MoveContext) -> Iterator[MoveItem]:
@@ -81,6 +83,8 @@ def _item(context: MoveContext, kind: str, name: str, names: list[str]) -> MoveI
         def copy() -> None:
             for missing in plan.missing:
                 _copy(context.home.path / missing, paths.hermes_home() / missing)
+            if kind == MEMORY:
+                AgentMemory(context.db).take_over("import")
 
         digest = _digest([context.home.path / each for each in names])
         item = MoveItem(kind, name, ItemState.TAKE, detail, copy, f"{kind}:{name}:{digest}")
