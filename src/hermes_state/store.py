@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from hermes_core.clock import Clock
+    from hermes_state.calls.repository import CallRepository
     from hermes_state.delivery.api_requests import ApiRequestRepository
     from hermes_state.delivery.boundaries import BoundaryRepository
     from hermes_state.delivery.chats import ChatRepository
@@ -320,6 +321,13 @@ class SessionDB:
         from hermes_state.files import FileRepository  # noqa: PLC0415 - as above
 
         return FileRepository(self.context)
+
+    @functools.cached_property
+    def calls(self) -> CallRepository:
+        """What tool calls did."""
+        from hermes_state.calls.repository import CallRepository  # noqa: PLC0415 - as above
+
+        return CallRepository(self.context)
 
     @functools.cached_property
     def facts(self) -> FactRepository:

@@ -346,6 +346,32 @@ FACT_TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS hermes_fact_change_fact ON hermes_fact_change(fact_id, change_id)",
     "CREATE INDEX IF NOT EXISTS hermes_fact_change_event ON hermes_fact_change(event)",
 )
+# Derived from the tool calls of sessions; see `hermes_state.calls`.
+CALL_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_call_mark (
+        session_id TEXT PRIMARY KEY,
+        through BIGINT NOT NULL,
+        seen BIGINT NOT NULL
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_edit (
+        message_id BIGINT NOT NULL,
+        place INTEGER NOT NULL,
+        session_id TEXT NOT NULL,
+        edited_at DOUBLE PRECISION NOT NULL,
+        path TEXT NOT NULL,
+        name TEXT NOT NULL,
+        added {blob} NOT NULL,
+        removed {blob} NOT NULL,
+        PRIMARY KEY (message_id, place)
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_edit_name ON hermes_edit(name)",
+    "CREATE INDEX IF NOT EXISTS hermes_edit_session ON hermes_edit(session_id)",
+    "CREATE INDEX IF NOT EXISTS hermes_edit_time ON hermes_edit(edited_at)",
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -362,6 +388,7 @@ MIGRATIONS: Final = (
     Migration(12, "participants of open sessions", PARTICIPANT_TABLE),
     Migration(13, "copies of a message", (COPY_INDEX,)),
     Migration(14, "facts of the agent's memory", FACT_TABLES),
+    Migration(15, "what tool calls did", CALL_TABLES),
 )
 
 

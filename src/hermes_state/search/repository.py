@@ -199,9 +199,10 @@ class SearchRepository(Repository):
     @functools.cached_property
     def updater(self) -> IndexUpdater:
         """Fills the index in the background, once it is started."""
+        from hermes_state.calls.repository import CallRepository  # noqa: PLC0415 - see above
         from hermes_state.search.updater import IndexUpdater  # noqa: PLC0415 - see above
 
-        return IndexUpdater(self)
+        return IndexUpdater(self, CallRepository(self.context))
 
     def progress(self, *, with_tools: bool = False) -> tuple[int, int] | None:
         """Progress of the search index: indexed message IDs and total; None when complete."""

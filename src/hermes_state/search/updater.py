@@ -1,4 +1,4 @@
-"""Fills the search index in the background of a process that stays: small steps, with pauses."""
+"""Fills the indexes in the background of a process that stays: small steps, with pauses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.isolate import attempt
 
 if TYPE_CHECKING:
+    from hermes_state.calls.repository import CallRepository
     from hermes_state.search.repository import SearchRepository
 
 FILL_SECONDS: Final = 0.1
@@ -20,8 +21,9 @@ IDLE_SECONDS: Final = 60.0  # while the index is complete, or cannot be written
 class IndexUpdater:
     """One thread that keeps an index complete until it is stopped."""
 
-    def __init__(self, search: SearchRepository) -> None:
+    def __init__(self, search: SearchRepository, calls: CallRepository) -> None:
         self._search = search
+        self._calls = calls
         self._is_stopped = threading.Event()
         self._has_work = threading.Event()
         self._lock = threading.Lock()
@@ -60,6 +62,9 @@ class IndexUpdater:
             if done == before or self._is_stopped.wait(PAUSE_SECONDS):
                 return  # no progress: the file is unusable at the moment
             before = done
+        while not self._calls.fill(FILL_SECONDS):
+            if self._is_stopped.wait(PAUSE_SECONDS):
+                return
         while not self._is_stopped.is_set():
             began = time.monotonic()
             if self._search.meaning.fill(FILL_SECONDS):

@@ -76,6 +76,8 @@ DELETE_SESSION_DATA = (
     " (SELECT undo_id FROM hermes_undo WHERE session_id = ?)",
     "DELETE FROM hermes_undo WHERE session_id = ?",
     "DELETE FROM hermes_trash WHERE session_id = ?",
+    "DELETE FROM hermes_edit WHERE session_id = ?",
+    "DELETE FROM hermes_call_mark WHERE session_id = ?",
     CUT_ROUTES,
     "UPDATE hermes_session_index SET shown = 3, preview = NULL WHERE session_id = ?",
 )
