@@ -9,17 +9,19 @@ import hashlib
 import itertools
 import posixpath
 import re
+from collections import Counter
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hermes_state.calls.history import ToolCall
 
 DIGEST_BYTES: Final = 8
 MAX_LINES: Final = 20_000  # of one edit
 MAX_COMPARED: Final = 4_000  # lines; longer texts are compared as sets
+NEIGHBOURS: Final = 2  # lines before and after new ones
 PATH_KEYS: Final = ("file_path", "path", "filePath", "notebook_path", "filename", "target_file")
 CONTENT_KEYS: Final = ("content", "file_text", "contents", "new_source", "fileText")
 OLD_KEYS: Final = ("old_string", "oldString", "old_str", "oldText", "old_text")
@@ -49,12 +51,22 @@ FAILED: Final = re.compile(
 )
 
 
+class EditedLine(NamedTuple):
+    """A line that a call wrote, by its digest; those beside new lines tell where they are."""
+
+    digest: bytes
+    is_new: bool
+
+
 class FileEdit(NamedTuple):
-    """What a call did to a file: the digests of the lines that it added, in order."""
+    """What a call did to a file: new lines with their neighbours in order, and what is gone."""
 
     path: str
-    added: tuple[bytes, ...]
+    lines: tuple[EditedLine, ...]
     removed: frozenset[bytes]
+
+
+GAP: Final = EditedLine(b"\xff" * DIGEST_BYTES, is_new=False)
 
 
 def digest(line: str) -> bytes:
@@ -85,7 +97,7 @@ class KnownFiles:
             return []
         if call.result_id is None or _has_failed(call.result):
             return []
-        return [edit for edit in self._changes(call, path) if edit.added or edit.removed]
+        return [edit for edit in self._changes(call, path) if edit.lines or edit.removed]
 
     def _changes(self, call: ToolCall, path: str) -> Iterator[FileEdit]:
         arguments = call.arguments
@@ -102,81 +114,121 @@ class KnownFiles:
         changes = [change for part in parts if isinstance(part, dict) for change in _replaced(part)]
         content = _text(arguments, CONTENT_KEYS)
         if path and changes:
-            added = tuple(line for change in changes for line in change[0])
-            removed = frozenset(line for change in changes for line in change[1])
-            yield FileEdit(path, added, removed)
+            lines = tuple(itertools.chain.from_iterable((*each.lines, GAP) for each in changes))
+            removed = frozenset[bytes]().union(*(each.removed for each in changes))
+            yield FileEdit(path, lines, removed)
         elif path and content:
-            lines = digests(content)
-            before = self._lines.get(path, ())
-            self._lines[path] = lines
-            yield FileEdit(path, *added_lines(before, lines))
+            before, after = self._lines.get(path, ()), digests(content)
+            self._lines[path] = after
+            yield changed(path, before, after)
         else:
             for text in _texts(arguments, PATCH_KEYS):
-                yield from _unified(text, path)
+                yield from _unified(text)
 
 
-def added_lines(
-    before: tuple[bytes, ...], after: tuple[bytes, ...]
-) -> tuple[tuple[bytes, ...], frozenset[bytes]]:
-    """The lines that are new in a text, in order, and those that are gone."""
-    gone = frozenset(before) - frozenset(after)
-    if not before:
-        return after, gone
+def changed(path: str, before: Sequence[bytes], after: Sequence[bytes]) -> FileEdit:
+    """The edit from one text to another. A line that only moved is not new."""
     if len(before) + len(after) > MAX_COMPARED:
         known = frozenset(before)
-        return tuple(line for line in after if line not in known), gone
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    added = [
-        line
-        for kind, _, _, start, stop in matcher.get_opcodes()
-        if kind in ("insert", "replace")
-        for line in after[start:stop]
-    ]
-    return tuple(added), gone
+        flags = [line not in known for line in after]
+        return FileEdit(path, _with_neighbours(after, flags), known - frozenset(after))
+    codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    gone = Counter(
+        line for kind, low, high, _, _ in codes if kind != "equal" for line in before[low:high]
+    )
+    flags = [False] * len(after)
+    for kind, _, _, low, high in codes:
+        for place in range(low, high if kind != "equal" else low):
+            flags[place] = not gone[after[place]]
+            gone[after[place]] -= not flags[place]
+    return FileEdit(path, _with_neighbours(after, flags), frozenset(+gone))
 
 
-def _replaced(part: Mapping[str, Any]) -> list[tuple[tuple[bytes, ...], frozenset[bytes]]]:
-    """The lines that a replacement adds and removes; none if it is no replacement."""
+def _with_neighbours(lines: Sequence[bytes], flags: Sequence[bool]) -> tuple[EditedLine, ...]:
+    """New lines with those beside them; a gap stands for the others."""
+    kept = {
+        near
+        for place, is_new in enumerate(flags)
+        if is_new
+        for near in range(place - NEIGHBOURS, place + NEIGHBOURS + 1)
+    }
+    found: list[EditedLine] = []
+    last = -1
+    for place in sorted(kept & set(range(len(lines)))):
+        if found and place != last + 1:
+            found.append(GAP)
+        found.append(EditedLine(lines[place], flags[place]))
+        last = place
+    return tuple(found)
+
+
+def _replaced(part: Mapping[str, Any]) -> list[FileEdit]:
+    """What a replacement changes; nothing if it is no replacement."""
     new = _text(part, NEW_KEYS, default=None)
     if new is None:
         return []
-    return [added_lines(digests(_text(part, OLD_KEYS)), digests(new))]
+    return [changed("", digests(_text(part, OLD_KEYS)), digests(new))]
+
+
+class _Hunks:
+    """The lines of one file in a patch."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._before: list[bytes] = []
+        self._after: list[bytes] = []
+        self._edits: list[FileEdit] = []
+
+    def add(self, line: str) -> None:
+        """Take a line of a patch."""
+        if line.startswith("@@"):
+            self._end()
+        elif line.startswith(("+", "-", " ")):
+            if line[0] != "+":
+                self._before.append(digest(line[1:]))
+            if line[0] != "-":
+                self._after.append(digest(line[1:]))
+
+    def _end(self) -> None:
+        self._edits.append(changed(self.path, self._before, self._after))
+        self._before, self._after = [], []
+
+    def edit(self) -> FileEdit:
+        """All hunks as one edit."""
+        self._end()
+        lines = itertools.chain.from_iterable((*each.lines, GAP) for each in self._edits)
+        removed = frozenset[bytes]().union(*(each.removed for each in self._edits))
+        return FileEdit(self.path, tuple(lines), removed)
 
 
 def _patched(text: str) -> Iterator[FileEdit]:
     """The files of a patch in the format of Codex."""
-    path, added, removed = "", list[bytes](), set[bytes]()
+    hunks: _Hunks | None = None
     for line in text[text.index(PATCH_BEGIN) :].splitlines():
         header, move = PATCH_FILE.match(line), PATCH_MOVE.match(line)
         if header or line.startswith("*** End Patch"):
-            if path:
-                yield FileEdit(path, tuple(added), frozenset(removed))
-            path, added, removed = header[2].strip() if header else "", [], set()
-        elif move:
-            path = move[1].strip()
-        elif line.startswith("+"):
-            added.append(digest(line[1:]))
-        elif line.startswith("-"):
-            removed.add(digest(line[1:]))
+            if hunks is not None:
+                yield hunks.edit()
+            hunks = _Hunks(header[2].strip()) if header else None
+        elif hunks is not None and move:
+            hunks.path = move[1].strip()
+        elif hunks is not None:
+            hunks.add(line)
 
 
-def _unified(text: str, path: str) -> Iterator[FileEdit]:
+def _unified(text: str) -> Iterator[FileEdit]:
     """The files of a unified diff."""
-    added: list[bytes] = []
-    removed: set[bytes] = set()
-    is_diff = False
+    hunks: _Hunks | None = None
     for line in text.splitlines():
         header = DIFF_FILE.match(line)
         if header:
-            if is_diff and path:
-                yield FileEdit(path, tuple(added), frozenset(removed))
-            path, added, removed, is_diff = header[1].strip(), [], set(), True
-        elif is_diff and line.startswith("+"):
-            added.append(digest(line[1:]))
-        elif is_diff and line.startswith("-") and not line.startswith("---"):
-            removed.add(digest(line[1:]))
-    if is_diff and path:
-        yield FileEdit(path, tuple(added), frozenset(removed))
+            if hunks is not None:
+                yield hunks.edit()
+            hunks = _Hunks(header[1].strip())
+        elif hunks is not None and not line.startswith(("--- ", "diff ")):
+            hunks.add(line)
+    if hunks is not None:
+        yield hunks.edit()
 
 
 def _written_by_shell(script: str) -> Iterator[FileEdit]:
@@ -184,7 +236,7 @@ def _written_by_shell(script: str) -> Iterator[FileEdit]:
     for found in HEREDOC.finditer(script) if "<<" in script else ():
         path = found["target"] or found["path"]
         if path:
-            yield FileEdit(path.strip("'\""), digests(found["text"]), frozenset())
+            yield changed(path.strip("'\""), (), digests(found["text"]))
 
 
 def _shown_lines(result: str) -> tuple[bytes, ...]:
@@ -196,7 +248,7 @@ def _has_failed(result: str) -> bool:
     """Whether the result of an edit is an error."""
     start = result.lstrip()[:400]
     if start.startswith("{"):
-        return re.search(r'"error":\s*(?!null|""|false|\[\]|\{\})', result) is not None
+        return re.search(r'"error":(?!\s*(?:null|""|false|\[\]|\{\}))', result) is not None
     return FAILED.match(start) is not None
 
 

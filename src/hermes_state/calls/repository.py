@@ -6,11 +6,15 @@ import json
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_state.calls.edits import DIGEST_BYTES, KnownFiles, base_name
+from hermes_state.calls.edits import DIGEST_BYTES, EditedLine, KnownFiles, base_name
 from hermes_state.calls.history import read_calls
+from hermes_state.messages.rows import decode_content
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_core.messages import Content
     from hermes_state.calls.edits import FileEdit
     from hermes_state.calls.history import ToolCall
     from hermes_state.engine.transaction import Reader, Tx
@@ -38,10 +42,10 @@ SET_MARK: Final = """
 """
 INSERT_EDIT: Final = """
     INSERT INTO hermes_edit
-        (message_id, place, session_id, edited_at, path, name, added, removed)
+        (message_id, place, session_id, edited_at, path, name, lines, removed)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
-EDIT_COLUMNS: Final = "message_id, session_id, edited_at, path, added, removed"
+EDIT_COLUMNS: Final = "message_id, session_id, edited_at, path, lines, removed"
 EDITS_OF_NAMES: Final = f"""
     SELECT {EDIT_COLUMNS} FROM hermes_edit
     WHERE name IN (SELECT value ->> 0 FROM json_each(?)) ORDER BY edited_at, message_id, place
@@ -51,6 +55,12 @@ EDITS_OF_SESSIONS: Final = f"""
     WHERE session_id IN (SELECT value ->> 0 FROM json_each(?))
     ORDER BY edited_at, message_id, place
 """  # noqa: S608 - own names
+PROMPT_BEFORE: Final = """
+    SELECT id, content FROM messages
+    WHERE session_id = ? AND id < ? AND role = 'user'
+        AND coalesce(finish_reason, '') NOT IN ('hook_feedback', 'summary')
+    ORDER BY id DESC LIMIT 1
+"""
 RECENT_EDITS: Final = f"""
     SELECT {EDIT_COLUMNS} FROM hermes_edit ORDER BY edited_at DESC, message_id DESC LIMIT ?
 """  # noqa: S608 - own names
@@ -63,7 +73,7 @@ class StoredEdit(NamedTuple):
     session_id: str
     at: float
     path: str
-    added: tuple[bytes, ...]
+    lines: tuple[EditedLine, ...]
     removed: frozenset[bytes]
 
 
@@ -117,15 +127,20 @@ class CallRepository(Repository):
 
     def edits_of(self, paths: list[str]) -> list[StoredEdit]:
         """Edits of files with the names of *paths*, in any folder, oldest first."""
-        return self._edits(EDITS_OF_NAMES, json.dumps(sorted({base_name(path) for path in paths})))
+        return self._edits(EDITS_OF_NAMES, _as_rows({base_name(path) for path in paths}))
 
     def edits_in(self, session_ids: list[str]) -> list[StoredEdit]:
         """The edits that sessions made, oldest first."""
-        return self._edits(EDITS_OF_SESSIONS, json.dumps(session_ids))
+        return self._edits(EDITS_OF_SESSIONS, _as_rows(set(session_ids)))
 
     def recent_edits(self, limit: int) -> list[StoredEdit]:
         """The latest edits of all agents, newest first."""
         return self._edits(RECENT_EDITS, limit)
+
+    def prompt_before(self, session_id: str, message_id: int) -> tuple[int, Content] | None:
+        """The prompt that led to a message: its ID and content."""
+        row = self.engine.read(lambda reader: reader.row(PROMPT_BEFORE, (session_id, message_id)))
+        return None if row is None else (row[0], decode_content(row[1]))
 
     def _edits(self, sql: str, value: object) -> list[StoredEdit]:
         if not self.is_available:
@@ -133,13 +148,16 @@ class CallRepository(Repository):
 
         def read(reader: Reader) -> list[StoredEdit]:
             return [
-                StoredEdit(
-                    row_id, session, at, path, _unpacked(added), frozenset(_unpacked(removed))
-                )
-                for row_id, session, at, path, added, removed in reader.rows(sql, (value,))
+                StoredEdit(row_id, name, at, path, _lines(lines), frozenset(_unpacked(removed)))
+                for row_id, name, at, path, lines, removed in reader.rows(sql, (value,))
             ]
 
         return self.engine.read(read)
+
+
+def _as_rows(values: set[str]) -> str:
+    """Texts as an argument of `json_each`."""
+    return json.dumps([[value] for value in sorted(values)])
 
 
 def _position(reader: Reader, session_id: str) -> tuple[int, int]:
@@ -151,14 +169,20 @@ def _position(reader: Reader, session_id: str) -> tuple[int, int]:
 def _edit_row(call: ToolCall, place: int, edit: FileEdit) -> tuple[object, ...]:
     return (
         call.message_id, place, call.session_id, call.at, edit.path, base_name(edit.path),
-        _packed(edit.added), _packed(sorted(edit.removed)),
+        _packed(edit.lines), b"".join(sorted(edit.removed)),
     )  # fmt: skip
 
 
-def _packed(lines: tuple[bytes, ...] | list[bytes]) -> bytes:
-    return b"".join(line or BLANK for line in lines)
+def _packed(lines: Iterable[EditedLine]) -> bytes:
+    """Lines as bytes: whether each is new, and its digest."""
+    return b"".join(bytes((line.is_new,)) + (line.digest or BLANK) for line in lines)
+
+
+def _lines(data: bytes) -> tuple[EditedLine, ...]:
+    size = DIGEST_BYTES + 1
+    parts = (bytes(data[at : at + size]) for at in range(0, len(data), size))
+    return tuple(EditedLine(part[1:].replace(BLANK, b""), bool(part[0])) for part in parts)
 
 
 def _unpacked(data: bytes) -> tuple[bytes, ...]:
-    lines = (bytes(data[at : at + DIGEST_BYTES]) for at in range(0, len(data), DIGEST_BYTES))
-    return tuple(b"" if line == BLANK else line for line in lines)
+    return tuple(bytes(data[at : at + DIGEST_BYTES]) for at in range(0, len(data), DIGEST_BYTES))

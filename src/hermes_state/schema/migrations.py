@@ -363,7 +363,7 @@ CALL_TABLES: Final = (
         edited_at DOUBLE PRECISION NOT NULL,
         path TEXT NOT NULL,
         name TEXT NOT NULL,
-        added {blob} NOT NULL,
+        lines {blob} NOT NULL,
         removed {blob} NOT NULL,
         PRIMARY KEY (message_id, place)
     )
