@@ -128,6 +128,19 @@ def test_the_order_can_be_chosen(talks: SessionDB, sort: str) -> None:
     assert sort == "rank" or ids == sorted(ids, reverse=sort == "newest")
 
 
+@pytest.mark.parametrize("sort", ["newest", "oldest"])
+def test_the_best_answers_to_a_question_can_be_listed_by_time(talks: SessionDB, sort: str) -> None:
+    question = "how did we fix the websocket or proxy that keeps reconnecting in the garden"
+    best = talks.search.answer(question).hits
+    answer = talks.search.answer(question, SearchOptions(sort=sort))
+    assert (answer.sort, answer.step) == (sort, "any word")
+    ids = [hit.id for hit in answer.hits]
+    assert ids == sorted(ids, reverse=sort == "newest")
+    assert best[0].id in ids
+    assert all(2 * hit.words_found >= best[0].words_found for hit in answer.hits)
+    assert len(ids) < len(best)
+
+
 def test_filters_hold_for_ranked_results(talks: SessionDB) -> None:
     talks.create_session("other", "telegram")
     talks.append_message("other", "user", "websocket reconnect fails on my phone, too", timestamp=5)
