@@ -52,7 +52,7 @@ export function MessageList({ session, anchor, visit, target, find, onMissing, o
   useTarget({ rows, shown, target, isReady, scroll, find, onMissing });
   useInfiniteScroll(query, rows, shown.length, isReady);
   const visible = rows.getVirtualItems();
-  useHighlights(scroll, find, `${visible[0]?.key} ${visible.at(-1)?.key} ${target}`);
+  useHighlights(scroll, find, visible.length > 0);
 
   const { error } = query;
   const isGone = typeof anchor === "number" && error instanceof ApiError && GONE_STATUSES.includes(error.status);
