@@ -148,27 +148,33 @@ describe("the time line of hits", () => {
   const day = (text: string, hits = 1) => ({ day: text, hits });
 
   it("has a bar for each day of some weeks, also for days without hits", () => {
-    expect(periodsOf([day("2026-02-27", 2), day("2026-03-01")])).toEqual([
+    expect(periodsOf([day("2026-02-27", 2), day("2026-03-01")], 45)).toEqual([
       { since: "2026-02-27", until: "2026-02-27", hits: 2 },
       { since: "2026-02-28", until: "2026-02-28", hits: 0 },
       { since: "2026-03-01", until: "2026-03-01", hits: 1 },
     ]);
-    expect(periodsOf([])).toEqual([]);
+    expect(periodsOf([], 45)).toEqual([]);
   });
 
   it("sums up longer times by weeks, months, quarters and years", () => {
-    const weeks = periodsOf([day("2026-01-01"), day("2026-01-04"), day("2026-06-30")]);
+    const weeks = periodsOf([day("2026-01-01"), day("2026-01-04"), day("2026-06-30")], 45);
     expect(weeks[0]).toEqual({ since: "2025-12-29", until: "2026-01-04", hits: 2 });
     expect(weeks.at(-1)).toEqual({ since: "2026-06-29", until: "2026-07-05", hits: 1 });
-    const months = periodsOf([day("2024-01-15"), day("2026-02-28")]);
+    const months = periodsOf([day("2024-01-15"), day("2026-02-28")], 45);
     expect(months[0]).toEqual({ since: "2024-01-01", until: "2024-01-31", hits: 1 });
     expect(months.at(-1)).toEqual({ since: "2026-02-01", until: "2026-02-28", hits: 1 });
     expect(months).toHaveLength(26);
-    expect(periodsOf([day("2019-05-05"), day("2026-02-28")])[0]?.until).toBe("2019-06-30");
-    expect(periodsOf([day("2000-05-05"), day("2026-02-28")])[0]?.until).toBe("2000-12-31");
+    expect(periodsOf([day("2019-05-05"), day("2026-02-28")], 45)[0]?.until).toBe("2019-06-30");
+    expect(periodsOf([day("2000-05-05"), day("2026-02-28")], 45)[0]?.until).toBe("2000-12-31");
+  });
+
+  it("has at most as many bars as fit", () => {
+    expect(periodsOf([day("2026-01-01"), day("2026-01-20")], 20)).toHaveLength(20);
+    expect(periodsOf([day("2026-01-01"), day("2026-01-21")], 20)).toHaveLength(4);
+    expect(periodsOf([day("1990-01-01"), day("2026-01-21")], 20)).toHaveLength(20);
   });
 
   it("leaves out times that no message can have", () => {
-    expect(periodsOf([day("0001-01-01"), day("2026-03-01"), day("9999-12-31")])).toHaveLength(1);
+    expect(periodsOf([day("0001-01-01"), day("2026-03-01"), day("9999-12-31")], 45)).toHaveLength(1);
   });
 });

@@ -12,7 +12,6 @@ interface DayHits {
   hits: number;
 }
 
-const MAX_BARS = 45;
 const DAY_MS = 86_400_000;
 // Another program may have stored any time.
 const FIRST_DAY = "1990";
@@ -27,16 +26,16 @@ const STARTS: ((day: Date) => number)[] = [
   (day) => Date.UTC(day.getUTCFullYear(), 0),
 ];
 
-/** The periods from the first day with hits to the last one, also those without hits: the shortest that fit. */
-export function periodsOf(days: DayHits[]): Period[] {
+/** At most *most* periods from the first day with hits to the last one, also those without hits: the shortest ones. */
+export function periodsOf(days: DayHits[], most: number): Period[] {
   const known = days.filter(({ day }) => day >= FIRST_DAY && day < LAST_DAY);
   if (known.length === 0) return [];
   let periods: Period[] = [];
   for (const start of STARTS) {
     periods = periodsFrom(known, start);
-    if (periods.length <= MAX_BARS) break;
+    if (periods.length <= most) break;
   }
-  return periods.slice(-MAX_BARS);
+  return periods.slice(-most);
 }
 
 function periodsFrom(days: DayHits[], start: (day: Date) => number): Period[] {
