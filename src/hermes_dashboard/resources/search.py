@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hermes_state.store import SessionDB
 
 UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
-KEEP_SECONDS: Final = 2.0  # the number of vectors, which is counted
+KEEP_SECONDS: Final = 5.0  # the number of vectors; an endpoint that fails is asked that often
 
 SearchText = Annotated[str, Query(max_length=500)]
 Names = Annotated[list[str], Query(max_length=50)]
@@ -246,18 +246,21 @@ def router(context: DashboardContext) -> ResourceRouter:
         ]
 
     def count_vectors() -> tuple[int, int] | None:
-        return db.search.meaning.progress()
+        progress = db.search.meaning.progress()
+        if progress is not None:
+            db.search.updater.start()
+        return progress
 
     vectors = CachedValue(count_vectors, KEEP_SECONDS)
 
     def read_progress(*, with_tools: bool) -> Progresses:
         """How far the indexes are; what is missing is filled in the background."""
-        indexed, embedded = db.search.progress(with_tools=with_tools), vectors.get()
-        if indexed is not None or embedded is not None:
+        indexed = db.search.progress(with_tools=with_tools)
+        if indexed is not None:
             db.search.updater.start(with_tools=with_tools)
         return {
             "progress": _progress(indexed),
-            "vectors": _progress(embedded),
+            "vectors": _progress(vectors.get()),
             "has_meaning": bool(db.search.meaning.name),
         }
 

@@ -22,7 +22,8 @@ import { SearchTimeline } from "./SearchTimeline";
 import { SearchToolbar } from "./SearchToolbar";
 
 const PAGE_SIZE = 20;
-const POLL_MS = 2000; // while an index is being built
+const POLL_MS = 2000; // while the index is being built
+const VECTORS_POLL_MS = 10_000;
 
 interface Props {
   filters: SessionFilters;
@@ -52,8 +53,9 @@ export function SearchResults({ filters, isTyping, onChange }: Props) {
     getNextPageParam: (page, pages) => (page.has_more ? pages.length * PAGE_SIZE : undefined),
     placeholderData: keepPreviousData,
     refetchInterval: ({ state }) => {
-      const pages = state.data?.pages ?? [];
-      return pages.length === 1 && (pages[0]?.progress || pages[0]?.vectors) ? POLL_MS : false;
+      const [first, second] = state.data?.pages ?? [];
+      if (!first || second) return false; // a long list is not fetched again and again
+      return first.progress ? POLL_MS : first.vectors !== null && VECTORS_POLL_MS;
     },
   });
   const pages = search.data?.pages;
