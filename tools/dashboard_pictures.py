@@ -78,7 +78,7 @@ def take_all(link: str) -> None:
         page.get_by_text("Scanned").wait_for(state="detached")
         take(page, "achievements")
         page.goto(f"{base}/sessions?q=deadline")
-        page.get_by_role("region", name="Search results").get_by_role("link").first.click()
+        page.get_by_role("region", name="Search results").locator("[data-list-item]").first.click()
         take(page, "transcript")
         page.goto(f"{base}/chat")
         page.get_by_label("Message to the agent").fill("Hello, who are you?")

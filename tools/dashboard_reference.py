@@ -35,6 +35,7 @@ GROUPS = {
     "/api/auth": "Authentication",
     "/api/sessions": "Conversations",
     "/api/search": "Conversations",
+    "/api/answers": "Conversations",
     "/api/trash": "Conversations",
     "/api/export": "Conversations",
     "/api/import": "Conversations",

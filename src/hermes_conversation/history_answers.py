@@ -169,6 +169,7 @@ def ask(
     *,
     model: str = "",
     on_step: Callable[[str], object] = lambda _text: None,
+    cancel: Cancel | None = None,
 ) -> HistoryAnswer:
     """Answer a question with the configured model; without one, with quotations only."""
     on_step("Searching…")
@@ -184,7 +185,9 @@ def ask(
         on_step(f"Waiting for {providers[0].model}…")
         provider = FallbackProvider(providers)
         return answer_from(
-            quoted, lambda request: complete(provider, request, Cancel(), None), providers[0].model
+            quoted,
+            lambda request: complete(provider, request, cancel or Cancel(), None),
+            providers[0].model,
         )
     finally:
         for each in providers:

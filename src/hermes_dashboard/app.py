@@ -18,6 +18,7 @@ from hermes_dashboard.metrics import DashboardMetrics, MetricsMiddleware
 from hermes_dashboard.plugins.apis import PREFIX, PluginApis
 from hermes_dashboard.resources import (
     analytics,
+    answers,
     auth,
     backups,
     changes,
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
 
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
-    overview, sessions, transcripts, changes, files, search, analytics, gateway_setup, gateway,
-    hooks, settings,
+    overview, sessions, transcripts, changes, files, search, answers, analytics,
+    gateway_setup, gateway, hooks, settings,
     pending_changes, plugins, health, uploads, models, workspaces, schedules,
     imports, memory, logs, backups, permissions, mcp_servers,
     webhook_routes,

@@ -343,7 +343,7 @@ def test_results_are_counted_grouped_and_keep_the_filters(
     results = page.get_by_role("region", name="Search results")
     counts = {n: n * 3 % 8 + 1 for n in (5, 7)}
     total = sum(counts.values())
-    expect(results.get_by_text(f"2 sessions, {total} hits in messages.")).to_be_visible()
+    expect(page.get_by_text(f"2 sessions, {total} hits in messages.")).to_be_visible()
     expect(results.get_by_role("article")).to_have_count(2)
     group = results.get_by_role("article").filter(has_text="Talk 5")
     expect(group.locator("mark")).to_have_count(3)

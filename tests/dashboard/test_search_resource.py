@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_core.config.file import ConfigFile
 from hermes_dashboard.resources import search
 from hermes_state import SessionDB
 from support.data_resources import serve_resources
-from support.waiting import PATIENCE_SECONDS
+from support.embeddings import embedding_server, install_minilm, needs_minilm
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,14 +124,84 @@ def test_a_search_keeps_all_filters(varied: SessionDB, client: httpx.Client) -> 
     assert groups(client, q="fjord", state="active") == {"two": 5, "one": 5}
 
 
+def test_a_search_can_be_narrowed_to_what_one_side_wrote(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    db.append_message("one", "tool", "fjord.txt", tool_name="read_file")
+    assert groups(client, q="fjord water", role="assistant") == {"two": 5, "one": 5}
+    assert groups(client, q="fjord", role="assistant") == {}
+    assert groups(client, q="fjord", role="tool") == {"one": 1}
+    assert groups(client, q="fjord", role=["tool", "user"]) == {"one": 6, "two": 5}
+
+
+def test_a_hit_comes_with_what_was_said_before_and_after_it(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    db.create_session("talk", "cli")
+    for role, text in (
+        ("user", "Which river?"), ("assistant", "The Glomma"), ("tool", "{}"), ("user", "glomma!"),
+    ):  # fmt: skip
+        db.append_message("talk", role, text)
+    found = client.get("/api/search/conversations", params={"q": "glomma"}).json()
+    last, first = found["items"][0]["hits"]
+    assert first["before"] == {"role": "user", "text": "Which river?"}
+    assert (first["after"], last["before"], last["after"]) == (None, None, None)
+
+
+def test_hits_are_counted_by_day(db: SessionDB, client: httpx.Client) -> None:
+    found = client.get("/api/search/conversations", params={"q": "fjord", "limit": 1}).json()
+    day = datetime.fromtimestamp(100.0).astimezone().date().isoformat()
+    assert found["days"] == [{"day": day, "hits": 10}]
+    db.append_message("one", "user", "fjord", timestamp=1e12)
+    found = client.get("/api/search/conversations", params={"q": "fjord"}).json()
+    assert (found["hit_count"], sum(each["hits"] for each in found["days"])) == (11, 10)
+
+
+def test_similar_conversations_are_listed_with_their_best_message(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    for name in ("bread", "dough"):
+        db.create_session(name, "cli")
+        db.append_message(name, "user", f"How long does sourdough {name} rise with rye flour?")
+    similar = client.get("/api/search/similar/bread").json()
+    assert [item["session"]["id"] for item in similar] == ["dough"]
+    assert {"sourdough", "rye", "flour"} <= set(similar[0]["words"])
+    hit = similar[0]["hit"]
+    assert "sourdough" in [hit["snippet"][start:end] for start, end in hit["marks"]]
+    assert client.get("/api/search/similar/nothing").status_code == 404
+
+
+@needs_minilm
+def test_progress_of_the_search_by_meaning_is_reported_until_every_message_has_a_vector(
+    db: SessionDB, hermes_home: Path
+) -> None:
+    db.create_session("gone", "cli")
+    db.append_message("gone", "user", "the fjord in the trash")
+    db.search.fill()
+    db.trash.delete_session("gone")
+    install_minilm(hermes_home)
+    with embedding_server() as (url, _):
+        ConfigFile.of_home().set("search.embeddings", f"{url}#small")
+        with serve_resources(db, hermes_home, search) as client:
+
+            def vectors() -> dict[str, int] | None:
+                found = client.get("/api/search/conversations", params={"q": "fjord"}).json()
+                result: dict[str, int] | None = found["vectors"]
+                return result
+
+            first = vectors()
+            assert first is not None
+            assert first["total"] == 21
+            wait_until(lambda: vectors() is None)
+
+
 def test_phrases_and_parts_of_words_match_titles(varied: SessionDB, client: httpx.Client) -> None:
     assert groups(client, q='"which billing"') == {"three": 0}
     assert groups(client, q="bill atlas") == {"three": 0}
     assert groups(client, q='"billing which"') == {}
     assert groups(client, q='"which billing" OR fjord') == {"three": 1, "two": 5, "one": 5}
     assert groups(client, q='"which billing"', source="telegram") == {}
-    named = client.get("/api/search/titles", params={"q": "billi"}).json()
-    assert [item["id"] for item in named] == ["three"]
+    assert groups(client, q="billi", is_typing=True) == {"three": 0}
 
 
 def test_a_search_for_excluded_words_alone_says_what_is_missing(client: httpx.Client) -> None:

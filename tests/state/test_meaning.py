@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import EmbeddingError
-from hermes_state.search.embedders import LIBRARY
 from hermes_state.search.repository import SearchOptions
+from support.embeddings import embedding_server, install_minilm, needs_minilm
 from support.paraphrases import PARAPHRASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from hermes_state import SessionDB
-
-FETCHED = Path(__file__).resolve().parents[2] / ".models" / "libraries" / "minilm"
-needs_minilm = pytest.mark.skipif(not FETCHED.is_dir(), reason="`make models` fetches MiniLM")
 
 
 @pytest.fixture
 def minilm(hermes_home: Path) -> None:
-    (hermes_home / "libraries").mkdir()
-    LIBRARY.folder.symlink_to(FETCHED)
+    install_minilm(hermes_home)
 
 
 def store_notes(db: SessionDB) -> None:
@@ -83,39 +74,12 @@ def test_without_a_model_only_words_count(db: SessionDB) -> None:
     assert db.search.meaning.progress() is None
 
 
-@contextmanager
-def endpoint() -> Iterator[tuple[str, list[Any]]]:
-    """An embeddings endpoint whose vectors count letters."""
-    asked: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append((self.headers.get("Authorization"), body))
-            data = [
-                {"index": n, "embedding": [1.0 + text.lower().count(each) for each in "aeiounrst"]}
-                for n, text in enumerate(body["input"])
-            ]
-            answer = json.dumps({"data": data[::-1]}).encode()
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
-        server.shutdown()
-
-
 @needs_minilm
 @pytest.mark.usefixtures("minilm")
 def test_an_endpoint_gets_the_texts_if_it_is_named(db: SessionDB) -> None:
     store_notes(db)
     fill(db)
-    with endpoint() as (url, asked):
+    with embedding_server() as (url, asked):
         ConfigFile.of_home().set("search.embeddings", f"{url}#letters")
         ConfigFile.of_home().set("search.embeddings_key", "sk-1")
         del db.search.__dict__["meaning"]
@@ -139,6 +103,15 @@ def test_an_endpoint_that_fails_is_named(db: SessionDB) -> None:
         fill(db)
     assert db.search.answer("which regex backtracks on long lines").hits
     assert db.search.answer("which regex is unheard of, exotic and undocumented").hits
+
+
+@needs_minilm
+@pytest.mark.usefixtures("minilm")
+def test_messages_in_the_trash_need_no_vector(db: SessionDB) -> None:
+    store_notes(db)
+    db.trash.delete_session("n13")
+    fill(db)
+    assert db.search.meaning.progress() is None
 
 
 @needs_minilm

@@ -128,6 +128,19 @@ def test_the_order_can_be_chosen(talks: SessionDB, sort: str) -> None:
     assert sort == "rank" or ids == sorted(ids, reverse=sort == "newest")
 
 
+@pytest.mark.parametrize("sort", ["newest", "oldest"])
+def test_the_best_answers_to_a_question_can_be_listed_by_time(talks: SessionDB, sort: str) -> None:
+    question = "how did we fix the websocket or proxy that keeps reconnecting in the garden"
+    best = talks.search.answer(question).hits
+    answer = talks.search.answer(question, SearchOptions(sort=sort))
+    assert (answer.sort, answer.step) == (sort, "any word")
+    ids = [hit.id for hit in answer.hits]
+    assert ids == sorted(ids, reverse=sort == "newest")
+    assert best[0].id in ids
+    assert all(2 * hit.words_found >= best[0].words_found for hit in answer.hits)
+    assert len(ids) < len(best)
+
+
 def test_filters_hold_for_ranked_results(talks: SessionDB) -> None:
     talks.create_session("other", "telegram")
     talks.append_message("other", "user", "websocket reconnect fails on my phone, too", timestamp=5)
@@ -240,6 +253,76 @@ def fill_randomly(db: SessionDB, seed: int) -> None:
     db.search.fill()
 
 
+# Similar conversations
+
+
+@pytest.fixture
+def subjects(db: SessionDB) -> SessionDB:
+    """Conversations of which some share a subject; all share ordinary words."""
+    for name, text in {
+        "proxy": "The websocket reconnect fails behind the nginx proxy. Please look at the file.",
+        "nginx": "Configure nginx as a proxy for the websocket. Please write it to the file.",
+        "idle": "The proxy closes an idle websocket. Please change the file.",
+        "garden": "Tomatoes and basil in the garden. Please write them to the file.",
+        "herbs": "Does basil grow beside tomatoes? Please look into the file.",
+        "other": "Please look at the file and write something. Thank you.",
+    }.items():
+        db.create_session(name, "cli")
+        db.append_message(name, "user", text)
+        db.append_message(name, "assistant", "I changed the file.")
+    return db
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_conversations_with_the_same_rare_words_are_similar(
+    subjects: SessionDB, is_indexed: bool
+) -> None:
+    if is_indexed:
+        subjects.search.fill()
+    found = subjects.search.similar("proxy")
+    assert [each.session_id for each in found][:2] == ["nginx", "idle"]
+    assert {"nginx", "websocket", "proxy"} <= set(found[0].words)
+    assert "the" not in found[0].words
+    assert subjects.messages.session_of(found[0].hit.id) == "nginx"
+    assert found[0].hit.offsets
+    garden = subjects.search.similar("garden")
+    assert garden[0].session_id == "herbs"
+    assert set(garden[0].words) >= {"basil", "tomatoes"}
+    assert len(subjects.search.similar("proxy", limit=1)) == 1
+
+
+def test_similar_conversations_are_neither_copies_nor_branches_nor_in_the_trash(
+    subjects: SessionDB,
+) -> None:
+    branch = subjects.edits.branch("proxy")
+    subjects.append_message(branch, "user", "The websocket again, behind nginx")
+    tasked = subjects.create_session("task", "subagent", parent_session_id="proxy")
+    subjects.append_message(tasked, "user", "Find out why the nginx proxy drops the websocket")
+    for name in ("proxy", branch, "task"):
+        found = [each.session_id for each in subjects.search.similar(name)]
+        assert found[:2] == ["nginx", "idle"], name
+        assert not {"proxy", branch, "task"} & set(found)
+    subjects.trash.delete_session("nginx")
+    assert subjects.search.similar("proxy")[0].session_id == "idle"
+
+
+def test_a_conversation_after_a_reset_may_be_similar_to_the_one_before(
+    subjects: SessionDB,
+) -> None:
+    subjects.create_session(
+        "next", "telegram", parent_session_id="idle", model_config={"_reset_from": "idle"}
+    )
+    subjects.append_message("next", "user", "The proxy closes an idle websocket, again")
+    assert subjects.search.similar("next")[0].session_id == "idle"
+
+
+def test_a_conversation_without_words_has_no_similar_ones(subjects: SessionDB) -> None:
+    subjects.create_session("empty", "cli")
+    assert subjects.search.similar("empty") == []
+    subjects.append_message("empty", "user", "qqqq wwww 12345 !?")
+    assert subjects.search.similar("empty") == []
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_both_engines_give_the_same_order(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -250,7 +333,7 @@ def test_both_engines_give_the_same_order(
         "what about the garden 库文件 and word9", "wrod12 fixing docker", "erro",
         "unï word5 docker fix",
     ]  # fmt: skip
-    answers = []
+    answers, similar = [], []
     with postgres.history() as url:
         for place in (tmp_path / "state.db", url):
             if place == url:
@@ -265,5 +348,12 @@ def test_both_engines_give_the_same_order(
                         db.search.answer(each, SearchOptions(limit=60)) for each in questions
                     )
                 ])  # fmt: skip
+                similar.append([
+                    [(each.session_id, each.words, each.hit.id - first)
+                     for each in db.search.similar(f"s{number}")]
+                    for number in range(25)
+                ])  # fmt: skip
     assert answers[0] == answers[1]
     assert all(hits for *_, hits in answers[0])
+    assert similar[0] == similar[1]
+    assert any(similar[0])

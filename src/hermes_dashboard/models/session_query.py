@@ -134,6 +134,9 @@ class SearchQuery(SessionQuery):
         None, description="The order; what suits the query without it."
     )
     is_typing: bool = Field(False, description="The last word may be incomplete.")
+    role: Annotated[list[ShortText], Field(max_length=50)] = Field(
+        [], description="Written by: user, assistant, tool; any of these."
+    )
     state: Literal["active", "archived", "kept"] = Field(
         "kept", description="`kept` is active and archived. The trash is not searched."
     )

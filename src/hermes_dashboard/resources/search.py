@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypedDict
 
 from fastapi import Query
 from pydantic import BaseModel, Field
 
+from hermes_dashboard.caches import CachedValue
 from hermes_dashboard.models.session_query import SearchQuery  # noqa: TC001 - FastAPI reads it
-from hermes_dashboard.models.text import MessageId, ProgressView, Text, Timestamp, problems
+from hermes_dashboard.models.text import (
+    Identifier,
+    MessageId,
+    ProgressView,
+    Text,
+    Timestamp,
+    View,
+    problems,
+)
 from hermes_dashboard.resources.sessions import SessionItem, item_of
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.search.candidates import ScanDeadline
+from hermes_state.search.index_builder import MESSAGE_ROLES
 from hermes_state.search.repository import SearchOptions
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state.search.groups import ConversationHits, GroupedHits
-    from hermes_state.search.hits import FoundMessage, SearchAnswer
+    from hermes_state.search.hits import FoundMessage, HitContext, SearchAnswer
     from hermes_state.store import SessionDB
 
 UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
+KEEP_SECONDS: Final = 5.0  # the number of vectors; an endpoint that fails is asked that often
 
 SearchText = Annotated[str, Query(max_length=500)]
 Names = Annotated[list[str], Query(max_length=50)]
+
+
+class Neighbour(BaseModel):
+    """The beginning of the message before or after a search result."""
+
+    role: Text
+    text: Text
 
 
 class SearchHit(BaseModel):
@@ -37,10 +56,12 @@ class SearchHit(BaseModel):
     timestamp: float
     snippet: Text
     marks: list[tuple[int, int]]
+    before: Neighbour | None
+    after: Neighbour | None
     words_found: int = Field(description="Words of a question that it contains, if it was ranked.")
 
 
-class CorrectionView(BaseModel):
+class CorrectionView(View):
     """A word that occurs nowhere, and the one that was searched for instead."""
 
     written: str
@@ -56,14 +77,31 @@ class HowFound(BaseModel):
     corrections: list[CorrectionView]
 
 
-class Hits(BaseModel):
-    """A page of results; `progress` while the index is being built."""
+class IndexState(BaseModel):
+    """What the results are missing while the indexes are being built."""
+
+    is_partial: bool = Field(description="Some messages that are not indexed were not read.")
+    progress: ProgressView | None = Field(description="Indexed messages, until all are.")
+    vectors: ProgressView | None = Field(
+        description="Messages with a vector for the search by meaning, until all have one."
+    )
+    has_meaning: bool = Field(description="Search by meaning is set up.")
+
+
+class Progresses(TypedDict):
+    """The part of `IndexState` that does not depend on the search."""
+
+    progress: ProgressView | None
+    vectors: ProgressView | None
+    has_meaning: bool
+
+
+class Hits(IndexState):
+    """A page of results."""
 
     items: list[SearchHit]
     found: HowFound
     has_more: bool
-    is_partial: bool
-    progress: ProgressView | None
 
 
 class ConversationHitsView(BaseModel):
@@ -75,7 +113,14 @@ class ConversationHitsView(BaseModel):
     hits: list[SearchHit] = Field(description="The first three.")
 
 
-class GroupedHitsView(BaseModel):
+class DayHitsView(View):
+    """The number of hits of a day, in the server's time zone."""
+
+    day: date
+    hits: int
+
+
+class GroupedHitsView(IndexState):
     """A page of conversations, and the numbers of all results."""
 
     items: list[ConversationHitsView]
@@ -84,8 +129,15 @@ class GroupedHitsView(BaseModel):
     conversation_count: int
     is_capped: bool = Field(description="There are more than the counted 1,000 hits.")
     has_more: bool
-    is_partial: bool
-    progress: ProgressView | None
+    days: list[DayHitsView] = Field(description="Days with counted hits, in order.")
+
+
+class SimilarConversationView(BaseModel):
+    """A conversation about the same, and its best message."""
+
+    session: SessionItem
+    words: list[Text] = Field(description="Characteristic words of both, the rarest first.")
+    hit: SearchHit
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -133,7 +185,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             found=_how_found(answer),
             has_more=len(answer.hits) > limit,
             is_partial=patience.has_ended,
-            progress=read_progress(with_tools=reads_tools),
+            **read_progress(with_tools=reads_tools),
         )
 
     @routes.get("/conversations", responses=problems(400, 503))
@@ -148,6 +200,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         patience = ScanDeadline(UNINDEXED_READ_SECONDS)
         options = SearchOptions(
             sources=tuple(query.source),
+            roles=tuple(query.role),
             allowed_ids=None if page_filter is None else db.pages.rows_of(page_filter),
             since=query.since,
             until=query.until,
@@ -166,29 +219,60 @@ def router(context: DashboardContext) -> ResourceRouter:
             conversation_count=found.conversation_count,
             is_capped=found.is_capped,
             has_more=found.conversation_count > query.offset + query.limit,
+            days=[DayHitsView.model_validate(each) for each in found.days],
             is_partial=patience.has_ended,
-            progress=read_progress(with_tools=query.with_tools),
+            **read_progress(with_tools=query.with_tools or "tool" in query.role),
         )
 
-    @routes.get("/titles", responses=problems(400, 503))
-    def search_titles(
-        q: SearchText, limit: Annotated[int, Query(ge=1, le=50)] = 10
-    ) -> list[SessionItem]:
-        """Conversations whose title or first message contains the words, latest first."""
-        return [item_of(row) for row in db.pages.items(db.search.titles(q, limit))]
+    @routes.get("/similar/{session_id}", responses=problems(400, 404, 409, 503))
+    def show_similar(
+        session_id: Identifier, limit: Annotated[int, Query(ge=1, le=20)] = 5
+    ) -> list[SimilarConversationView]:
+        """Conversations with the same rare words, most similar first.
 
-    def read_progress(*, with_tools: bool) -> ProgressView | None:
-        progress = db.search.progress(with_tools=with_tools)
-        if progress is None:
-            return None
-        db.search.updater.start(with_tools=with_tools)
-        return ProgressView(done=progress[0], total=progress[1])
+        The conversation itself, its branches, tasks and copies are excluded.
+        """
+        patience = ScanDeadline(UNINDEXED_READ_SECONDS)
+        found = db.search.similar(db.lookup.resolve(session_id), limit, patience)
+        sessions = {row.id: row for row in db.pages.items([each.session_id for each in found])}
+        return [
+            SimilarConversationView(
+                session=item_of(sessions[each.session_id]),
+                words=list(each.words),
+                hit=_shown(db, [each.hit])[0],
+            )
+            for each in found
+            if each.session_id in sessions
+        ]
+
+    def count_vectors() -> tuple[int, int] | None:
+        progress = db.search.meaning.progress()
+        if progress is not None:
+            db.search.updater.start()
+        return progress
+
+    vectors = CachedValue(count_vectors, KEEP_SECONDS)
+
+    def read_progress(*, with_tools: bool) -> Progresses:
+        """How far the indexes are; what is missing is filled in the background."""
+        indexed = db.search.progress(with_tools=with_tools)
+        if indexed is not None:
+            db.search.updater.start(with_tools=with_tools)
+        return {
+            "progress": _progress(indexed),
+            "vectors": _progress(vectors.get()),
+            "has_meaning": bool(db.search.meaning.name),
+        }
 
     return routes
 
 
+def _progress(pair: tuple[int, int] | None) -> ProgressView | None:
+    return None if pair is None else ProgressView(done=pair[0], total=pair[1])
+
+
 def _how_found(found: SearchAnswer | GroupedHits) -> HowFound:
-    corrections = [CorrectionView(**each._asdict()) for each in found.corrections]
+    corrections = [CorrectionView.model_validate(each) for each in found.corrections]
     return HowFound(
         sort=found.sort, step=found.step, words=list(found.words), corrections=corrections
     )
@@ -217,6 +301,14 @@ def _shown(db: SessionDB, hits: list[FoundMessage]) -> list[SearchHit]:
             session_title=titles[hit.session_id],
             message_id=hit.id,
             marks=list(hit.offsets),
+            before=_neighbour(hit.context[: hit.place]),
+            after=_neighbour(hit.context[hit.place + 1 :]),
         )
         for hit in hits
     ]
+
+
+def _neighbour(context: list[HitContext]) -> Neighbour | None:
+    """What was said before or after a result; tool output and empty messages are not shown."""
+    said = [each for each in context if each.role in MESSAGE_ROLES and each.content.strip()]
+    return Neighbour(role=said[0].role, text=said[0].content.strip()) if said else None

@@ -143,6 +143,7 @@ class SearchFilter(NamedTuple):
     exclude_sources: tuple[str, ...] = ()
     session_ids: tuple[str, ...] = ()  # the rows of one conversation
     allowed_ids: frozenset[str] | None = None  # the rows of conversations that pass a filter
+    excluded_ids: frozenset[str] = frozenset()
     first_id: int = 0  # range of the conversation's rows
     last_id: int = MAX_ROW_ID
     since: float | None = None
@@ -162,7 +163,7 @@ class SearchFilter(NamedTuple):
     @property
     def selects_sessions(self) -> bool:
         """Whether some sessions are excluded."""
-        names = self.sources, self.exclude_sources, self.session_ids
+        names = self.sources, self.exclude_sources, self.session_ids, self.excluded_ids
         return any(names) or self.allowed_ids is not None
 
     @property
@@ -182,7 +183,12 @@ class SearchFilter(NamedTuple):
             and source not in self.exclude_sources
             and (not self.session_ids or session_id in self.session_ids)
             and (self.allowed_ids is None or session_id in self.allowed_ids)
+            and session_id not in self.excluded_ids
         )
+
+    def copies_excluded(self, candidate: Candidate) -> bool:
+        """Whether a message repeats one of an excluded session."""
+        return any(each.row.session_id in self.excluded_ids for each in candidate.originals)
 
     def _passes(self, candidate: Candidate) -> bool:
         row = candidate.row

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.search.hits import AS_WRITTEN
@@ -12,7 +14,7 @@ from hermes_state.search.query import as_inside
 if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
-    from hermes_state.search.candidates import SearchFilter
+    from hermes_state.search.candidates import Candidate, SearchFilter
     from hermes_state.search.hits import Correction, FoundMessage
     from hermes_state.search.ladder import Found
     from hermes_state.search.postgres import DatabaseSearcher
@@ -43,6 +45,13 @@ class ConversationHits(NamedTuple):
     hits: list[FoundMessage]
 
 
+class DayHits(NamedTuple):
+    """The number of hits of a day, in local time."""
+
+    day: date
+    hits: int
+
+
 class GroupedHits(NamedTuple):
     """A page of conversations, and the numbers of all results."""
 
@@ -54,6 +63,7 @@ class GroupedHits(NamedTuple):
     step: str
     words: tuple[str, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    days: tuple[DayHits, ...] = ()
 
 
 NO_HITS: Final = GroupedHits([], 0, 0, is_capped=False, sort="newest", step=AS_WRITTEN)
@@ -71,7 +81,7 @@ def find(
     counted = list(itertools.islice(found.candidates, MAX_COUNTED_HITS + 1))
     pairs = [(candidate.row.id, candidate.row.session_id) for candidate in counted]
     is_capped = len(pairs) > MAX_COUNTED_HITS
-    listed = engine.read(lambda reader: _listed_rows(reader, {row for _, row in pairs}))
+    listed = engine.read(lambda reader: listed_rows(reader, {row for _, row in pairs}))
     titled: list[str] = []
     if options.since is None and options.until is None:
         query = as_inside(search_filter.query)
@@ -103,10 +113,26 @@ def find(
         found.step,
         found.words,
         found.corrections,
+        _days(counted[:MAX_COUNTED_HITS]),
     )
 
 
-def _listed_rows(reader: Reader, session_ids: set[str]) -> dict[str, str]:
+def _days(counted: list[Candidate]) -> tuple[DayHits, ...]:
+    """The days with hits, in order."""
+    numbers = Counter(day for each in counted if (day := _day_of(each.row.at)) is not None)
+    return tuple(DayHits(day, numbers[day]) for day in sorted(numbers))
+
+
+def _day_of(at: float) -> date | None:
+    """The day of a time; None for a time that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at).astimezone().date()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def listed_rows(reader: Reader, session_ids: set[str]) -> dict[str, str]:
+    """The listed rows of the conversations that have these rows."""
     if not session_ids or not reader.columns.has_own_tables:
         return {}
     return {row[0]: row[1] for row in reader.rows(LISTED_ROWS, (json.dumps(sorted(session_ids)),))}

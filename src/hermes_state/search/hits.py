@@ -53,6 +53,7 @@ class FoundMessage(NamedTuple):
     session_started: float
     context: list[HitContext]
     words_found: int = 0  # how many words of a question it contains, if it was ranked
+    place: int = 0  # of the result in its context
 
     def as_dict(self) -> FoundMessageDict:
         """The result as a dictionary for plugins and JSON output."""

@@ -151,7 +151,17 @@ def find(search: Search, asked: Asked, search_filter: SearchFilter, count: int) 
     answer = _in_any_form(search, search_filter, plain, count)
     if answer.step == ANY_FORM:
         return answer
-    return _unless_covered(search, asked.text, search_filter, answer)
+    answer = _unless_covered(search, asked.text, search_filter, answer)
+    return answer if asked.sort in {None, "rank"} else _best_by_time(answer, order)
+
+
+def _best_by_time(found: Found, order: str) -> Found:
+    """The best messages in the order that was asked for, without those with few of the words."""
+    best = list(itertools.islice(found.candidates, READ_MESSAGES))
+    least = MIN_COVERAGE * max((each.words_found for each in best), default=0)
+    kept = [each for each in best if each.words_found >= least or not each.words_found]
+    kept.sort(key=lambda each: each.row.id, reverse=order == "newest")
+    return found._replace(candidates=iter(kept), sort=order)
 
 
 def _unless_covered(search: Search, text: str, search_filter: SearchFilter, found: Found) -> Found:

@@ -128,6 +128,7 @@ class MeaningIndex:
         self._table = VectorTable(engine, self.name)
         self._embedder: Embedder | None = None
         self._has_discarded = False
+        self._passed_over = 0  # messages that get no vector: those in the trash
 
     def _model(self) -> Embedder:
         if self._embedder is None:
@@ -144,12 +145,15 @@ class MeaningIndex:
             self._table.discard_others()
             self._has_discarded = True
         deadline = time.monotonic() + seconds
-        below = MAX_ROW_ID
+        below, passed_over = MAX_ROW_ID, 0
         while ids := self._table.missing(below):
             below = ids[-1]
-            self._embed(self._searcher.by_ids(ids))
+            messages = self._searcher.by_ids(ids)
+            self._embed(messages)
+            passed_over += len(ids) - len(messages)
             if time.monotonic() >= deadline:
                 return False
+        self._passed_over = passed_over
         return True
 
     def _embed(self, messages: list[Candidate]) -> None:
@@ -165,6 +169,7 @@ class MeaningIndex:
         if not self.name:
             return None
         done, total = self._table.counts()
+        total -= self._passed_over
         return None if done >= total else (done, total)
 
     def nearest(self, text: str) -> list[tuple[int, float]]:

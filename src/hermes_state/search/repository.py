@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_state.search.meaning import MeaningIndex
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
+    from hermes_state.search.similar import SimilarConversation
     from hermes_state.search.titles import TitleList
     from hermes_state.search.updater import IndexUpdater
 
@@ -150,6 +151,15 @@ class SearchRepository(Repository):
         return groups.find(
             self.engine, self._searcher(), search_filter, found, options, self._titles
         )
+
+    def similar(
+        self, session_id: str, limit: int = 5, patience: ScanDeadline | None = None
+    ) -> list[SimilarConversation]:
+        """Conversations with the words that set this one apart, without its copies and branches."""
+        from hermes_state.search import similar  # noqa: PLC0415 - see above
+
+        search_filter = self._filter("", SearchOptions(patience=patience))
+        return similar.find(self.engine, self._searcher(), search_filter, session_id, limit)
 
     def titles(self, query: str, limit: int) -> list[str]:
         """Conversations whose title or first message contains the words, latest first."""

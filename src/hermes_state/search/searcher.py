@@ -311,7 +311,8 @@ def hits(reader: Reader, search_filter: SearchFilter, found: list[Candidate]) ->
             for role, content in filter(None, around)
         ]
         with_tools = search_filter.with_tools
-        hits.append(candidate.as_hit(search_filter.query, context, with_tools=with_tools))
+        hit = candidate.as_hit(search_filter.query, context, with_tools=with_tools)
+        hits.append(hit._replace(place=int(before in messages)))
     return hits
 
 

@@ -108,3 +108,24 @@ def chain_of(reader: Reader, session_id: str) -> list[str]:
 def conversation_of(reader: Reader, session_id: str) -> list[str]:
     """Every row of the conversation that *session_id* belongs to, oldest first."""
     return chain_of(reader, tip_of(reader, session_id))
+
+
+def branches_of(reader: Reader, session_id: str) -> set[str]:
+    """The rows that share messages or a task with a session: up to the last reset, and down."""
+    root = session_id
+    for _ in range(MAX_CHAIN_ROWS):
+        kind, parent = kind_of(reader, root)
+        if parent is None or kind == RESET:
+            break
+        root = parent
+    found = {root}
+    queue = [root]
+    while queue and len(found) < MAX_CHAIN_ROWS:
+        children = [row[0] for row in reader.rows(CHILDREN, (queue.pop(),))]
+        new = {
+            child for child in children
+            if child not in found and kind_of(reader, child)[0] != RESET
+        }  # fmt: skip
+        found |= new
+        queue += new
+    return found

@@ -1,6 +1,7 @@
 /** The first part of each query's key: the resource that it reads. A change names the resources to read again. */
 export type ResourceKey =
   | "analytics"
+  | "answers"
   | "backups"
   | "boundaries"
   | "commands"
@@ -20,6 +21,7 @@ export type ResourceKey =
   | "session"
   | "sessions"
   | "settings"
+  | "similar"
   | "skills"
   | "tabs"
   | "transcriptions"

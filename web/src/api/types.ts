@@ -3,6 +3,8 @@ import type { components } from "../../build/schema";
 
 type Schemas = components["schemas"];
 
+export type Answer = Schemas["AnswerView"];
+export type AnswerState = Schemas["AnswerState"];
 export type AnswerUsage = Schemas["AnswerUsageView"];
 export type Analytics = Schemas["Analytics"];
 export type BackupItem = Schemas["BackupItem"];
@@ -44,6 +46,7 @@ export type PermissionState = Schemas["PermissionState"];
 export type PluginItem = Schemas["PluginItem"];
 export type PluginTab = Schemas["PluginTab"];
 export type Progress = Schemas["ProgressView"];
+export type Quotation = Schemas["QuotationView"];
 export type ScheduledJob = Schemas["ScheduledJobView"];
 export type ScheduledRun = Schemas["ScheduledRun"];
 export type SearchHit = Schemas["SearchHit"];
@@ -52,6 +55,7 @@ export type SessionItem = Schemas["SessionItem"];
 export type SessionPage = Schemas["SessionPageView"];
 export type SettingItem = Schemas["SettingItem"];
 export type SettingList = Schemas["SettingList"];
+export type SimilarConversation = Schemas["SimilarConversationView"];
 export type SkillItem = Schemas["SkillItem"];
 export type SkillList = Schemas["SkillList"];
 export type SkillText = Schemas["SkillText"];

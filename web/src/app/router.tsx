@@ -26,6 +26,7 @@ const PAGES = [
   { path: "/chat/{-$sessionId}", load: () => import("@/pages/chat/ChatPage") },
   { path: "/sessions", load: () => import("@/pages/sessions/SessionsPage") },
   { path: "/sessions/$sessionId", load: () => import("@/pages/transcript/TranscriptPage") },
+  { path: "/ask", load: () => import("@/pages/ask/AskPage") },
   { path: "/analytics", load: () => import("@/pages/analytics/AnalyticsPage") },
   { path: "/memory", load: () => import("@/pages/memory/MemoryPage") },
   { path: "/schedules", load: () => import("@/pages/schedules/SchedulesPage") },

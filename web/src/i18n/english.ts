@@ -1,4 +1,5 @@
 import { analytics } from "./english/analytics";
+import { ask } from "./english/ask";
 import { chat } from "./english/chat";
 import { counting } from "./english/counting";
 import { data } from "./english/data";
@@ -20,6 +21,7 @@ import { pendingChanges, provider, settings } from "./english/settings";
 /** The English texts, one file per page. */
 export const english = {
   analytics,
+  ask,
   chat,
   counting,
   data,

@@ -4,12 +4,23 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { Spotlight, spotlight } from "@mantine/spotlight";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useRouter } from "@tanstack/react-router";
-import { Keyboard, MessageSquarePlus, MessagesSquare, Moon, Search, Sun, Trash2 } from "lucide-react";
+import {
+  Keyboard,
+  MessageCircleQuestion,
+  MessageSquarePlus,
+  MessagesSquare,
+  Moon,
+  Search,
+  Sun,
+  Trash2,
+} from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
 import { fetchJSON, withQuery } from "@/api/client";
-import type { SessionItem, SessionPage } from "@/api/types";
+import type { GroupedHits, SearchHit, SessionItem, SessionPage } from "@/api/types";
+import { MarkedText } from "@/components/MarkedText";
 import { ShortTime } from "@/components/ShortTime";
-import { searchedTerms } from "@/components/searchTerms";
+import { findText } from "@/components/searchMarks";
+import { searchProblem } from "@/components/searchTerms";
 import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
 import { Icon } from "@/plugins/Icon";
@@ -62,6 +73,12 @@ export default function CommandPalette({ request, earlyText, tabs, onHelp }: Pro
       icon: <Search size={18} />,
       run: () => void navigate({ to: "/sessions", search: { q: text } as never }),
     });
+    actions.push({
+      id: "ask",
+      label: texts.askHistory(text),
+      icon: <MessageCircleQuestion size={18} />,
+      run: () => void navigate({ to: "/ask", search: { q: text } as never }),
+    });
   }
   return (
     <Spotlight.Root
@@ -83,8 +100,8 @@ export default function CommandPalette({ request, earlyText, tabs, onHelp }: Pro
         {pages.length > 0 && <CommandGroup label={texts.groups.pages} commands={pages} />}
         {conversations.length > 0 && (
           <Spotlight.ActionsGroup label={text ? texts.groups.conversations : texts.groups.recent}>
-            {conversations.map((session) => (
-              <ConversationAction key={session.id} session={session} />
+            {conversations.map(({ session, hit }) => (
+              <ConversationAction key={session.id} session={session} hit={hit} />
             ))}
           </Spotlight.ActionsGroup>
         )}
@@ -107,20 +124,27 @@ function CommandGroup({ label, commands }: { label: string; commands: Command[] 
   );
 }
 
-function ConversationAction({ session }: { session: SessionItem }) {
+/** A conversation with its best message, which it opens. */
+function ConversationAction({ session, hit }: FoundConversation) {
   const untitled = useTexts().general.untitled;
   const navigate = useNavigate();
+  const search = hit && { message: hit.message_id, find: findText([hit]) };
+  const params = { sessionId: hit?.session_id ?? session.id };
   return (
-    <Spotlight.Action
-      label={sessionTitle(session, untitled)}
-      leftSection={<MessagesSquare size={18} />}
-      rightSection={
+    <Spotlight.Action onClick={() => void navigate({ to: "/sessions/$sessionId", params, search: search as never })}>
+      <span className={classes.conversation}>
+        <MessagesSquare size={18} aria-hidden />
+        <span className={classes.title}>{sessionTitle(session, untitled)}</span>
         <span className={classes.description}>
           {session.source} · <ShortTime at={session.last_active} />
         </span>
-      }
-      onClick={() => void navigate({ to: "/sessions/$sessionId", params: { sessionId: session.id } })}
-    />
+        {hit && (
+          <span className={classes.snippet}>
+            <MarkedText text={hit.snippet} marks={hit.marks} />
+          </span>
+        )}
+      </span>
+    </Spotlight.Action>
   );
 }
 
@@ -151,23 +175,30 @@ function useCommands(tabs: readonly Tab[], onHelp: () => void): { pages: Command
   };
 }
 
-/** Conversations by title as one types; the latest ones before that. */
-function useConversations(query: string): SessionItem[] {
+interface FoundConversation {
+  session: SessionItem;
+  hit?: SearchHit;
+}
+
+/** Conversations that the search finds as one types; the latest ones before that. */
+function useConversations(query: string): FoundConversation[] {
   const [text] = useDebouncedValue(query.trim(), SEARCH_DELAY_MS);
   const { data, error } = useQuery({
     queryKey: ["sessions", "palette", text],
     queryFn: async ({ signal }) => {
-      if (text && searchedTerms(text).length === 0) return NO_SESSIONS;
-      if (text) {
-        const path = withQuery("/api/search/titles", { q: text, limit: MAX_CONVERSATIONS });
-        return fetchJSON<SessionItem[]>(path, { signal });
+      if (!text) {
+        const page = await fetchJSON<SessionPage>(`/api/sessions?limit=${MAX_CONVERSATIONS}`, { signal });
+        return page.items.map((session) => ({ session }));
       }
-      return (await fetchJSON<SessionPage>(`/api/sessions?limit=${MAX_CONVERSATIONS}`, { signal })).items;
+      if (searchProblem(text) !== null) return NOTHING;
+      const search = { q: text, limit: MAX_CONVERSATIONS, is_typing: true };
+      const page = await fetchJSON<GroupedHits>(withQuery("/api/search/conversations", search), { signal });
+      return page.items.map(({ session, hits: [hit] }) => ({ session, hit }));
     },
     placeholderData: keepPreviousData,
     retry: false,
   });
-  return error ? NO_SESSIONS : (data ?? NO_SESSIONS);
+  return error ? NOTHING : (data ?? NOTHING);
 }
 
-const NO_SESSIONS: SessionItem[] = [];
+const NOTHING: FoundConversation[] = [];

@@ -30,6 +30,8 @@ export default function KeyHelp({ isOpen, onClose, pages, isOn, onSwitch }: Prop
         [["j"], texts.help.next],
         [["k"], texts.help.previous],
         [["Enter"], texts.help.open],
+        [["↓", "↑"], texts.help.results],
+        [["Esc"], texts.help.clear],
         [["x"], texts.help.select],
         [[texts.rangeKeys], texts.help.range],
       ],

@@ -1,5 +1,7 @@
 /** The keyboard in lists: elements with `data-list-keys`, whose entries have `data-list-item`. */
 
+import type { KeyboardEvent } from "react";
+
 /** Focus the entry after (1) or before (-1) the focused one; without one, the first that is visible. */
 export function moveInList(step: 1 | -1): boolean {
   const list = currentList();
@@ -37,3 +39,18 @@ function firstVisible(list: HTMLElement, items: HTMLElement[]): HTMLElement | un
   const top = head ?? list.getBoundingClientRect().top;
   return items.find((item) => item.getBoundingClientRect().top >= top - 1) ?? items[0];
 }
+
+/** The search field of the page. */
+export function searchField(): HTMLInputElement | null {
+  return document.querySelector<HTMLInputElement>("main input[type=search]");
+}
+
+/** The arrows in a list of results; above the first one, and with Escape, the search field has the focus again. */
+export function leaveListWithKeys(event: KeyboardEvent<HTMLElement>): void {
+  const step = STEPS[event.key];
+  const isLeft = event.key === "Escape" || (step && !moveInList(step) && step < 0);
+  if (step || isLeft) event.preventDefault();
+  if (isLeft) searchField()?.focus();
+}
+
+const STEPS: Record<string, 1 | -1 | undefined> = { ArrowDown: 1, ArrowUp: -1 };

@@ -5,6 +5,7 @@ const PAGE_KEYS: Record<string, string> = {
   overview: "o",
   chat: "c",
   sessions: "s",
+  ask: "q",
   analytics: "a",
   "hermes-achievements": "b",
   memory: "m",

@@ -1,6 +1,6 @@
 import { useRouter } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
-import { moveInList, toggleInList } from "./listKeys";
+import { moveInList, searchField, toggleInList } from "./listKeys";
 import type { PageKey } from "./pageKeys";
 
 const SEQUENCE_MS = 1500; // between g and the key of a page
@@ -79,10 +79,6 @@ function focusSearch(openSearch: () => void): void {
     else if (frames > 0) requestAnimationFrame(() => wait(frames - 1));
   };
   wait(MAX_FRAMES);
-}
-
-function searchField(): HTMLInputElement | null {
-  return document.querySelector<HTMLInputElement>("main input[type=search]");
 }
 
 function selectField(field: HTMLInputElement): void {

@@ -5,6 +5,7 @@ export const general = {
     overview: "Overview",
     chat: "Chat",
     sessions: "Sessions",
+    ask: "Ask",
     analytics: "Analytics",
     memory: "Memory",
     schedules: "Schedules",

@@ -14,10 +14,13 @@ export const keys = {
     trash: "Open the trash",
   },
   searchMessages: (query: string) => `Search all messages for “${query}”`,
+  askHistory: (query: string) => `Ask the history: “${query}”`,
   title: "Keyboard shortcuts",
   sections: { everywhere: "Everywhere", lists: "In lists", pages: "Go to a page" },
   help: {
     palette: "Open the command palette",
+    results: "Go from the search field to the results and back",
+    clear: "Clear the search, or return to it from the results",
     search: "Go to the search field of the page",
     help: "Show these shortcuts",
     next: "Next entry",

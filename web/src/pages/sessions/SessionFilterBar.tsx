@@ -1,11 +1,21 @@
 import { Button, Checkbox, NativeSelect, Pill, Popover, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { ListFilter, Search } from "lucide-react";
-import { type ReactNode, useEffect, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
 import type { Facet, Facets } from "@/api/types";
+import { moveInList } from "@/app/keys/listKeys";
 import { useTexts } from "@/i18n";
 import { formatDay, formatInteger } from "@/i18n/format";
-import { activeChips, BAR_FILTERS, hasSessionFilters, type SessionFilters, SORT_KEYS, type SortKey } from "./filters";
+import {
+  activeChips,
+  BAR_FILTERS,
+  hasSessionFilters,
+  type Role,
+  type SessionFilters,
+  SORT_KEYS,
+  type SortKey,
+  withoutFilters,
+} from "./filters";
 import classes from "./Sessions.module.css";
 
 const SEARCH_DELAY_MS = 180;
@@ -18,13 +28,22 @@ interface Props {
   children?: ReactNode;
 }
 
+interface SearchProps {
+  /** The last word of the search may be incomplete. */
+  onTyping: (isTyping: boolean) => void;
+}
+
 /** The search and the filters, in one row; what does not fit is in a popover, what is set is below. */
-export function SessionFilterBar({ filters, facets, onChange, children }: Props) {
+export function SessionFilterBar({ filters, facets, onChange, onTyping, children }: Props & SearchProps) {
   const texts = useTexts().sessions;
   return (
     <search className={classes.filters} aria-label={texts.filters}>
       <div className={classes.bar}>
-        <SearchField value={filters.q ?? ""} onChange={(q) => onChange({ ...filters, q: q || undefined })} />
+        <SearchField
+          value={filters.q ?? ""}
+          onChange={(q) => onChange({ ...filters, q: q || undefined })}
+          onTyping={onTyping}
+        />
         <div className={classes.wide}>
           <BarFields filters={filters} facets={facets} onChange={onChange} />
         </div>
@@ -169,7 +188,8 @@ function FilterChips({ filters, onChange }: Pick<Props, "filters" | "onChange">)
   return (
     <div className={classes.chips}>
       {activeChips(filters).map(([name, value]) => {
-        const label = texts.chips[name]?.(DAY_FILTERS.has(name) ? formatDay(value) : value) ?? value;
+        const shown = DAY_FILTERS.has(name) ? formatDay(value) : name === "role" ? texts.roles[value as Role] : value;
+        const label = texts.chips[name]?.(shown) ?? shown;
         return (
           <Pill
             key={name}
@@ -196,22 +216,39 @@ function FilterChips({ filters, onChange }: Pick<Props, "filters" | "onChange">)
           </Pill>
         );
       })}
-      <Button
-        size="compact-xs"
-        variant="subtle"
-        onClick={() => onChange({ state: filters.state, sort: filters.sort, order: filters.order })}
-      >
+      <Button size="compact-xs" variant="subtle" onClick={() => onChange({ ...withoutFilters(filters), q: undefined })}>
         {texts.clear}
       </Button>
     </div>
   );
 }
 
-function SearchField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
+interface SearchFieldProps extends SearchProps {
+  value: string;
+  onChange: (text: string) => void;
+}
+
+/** Searches while one types; Enter ends the last word, the arrow down goes to the results, Escape clears. */
+function SearchField({ value, onChange, onTyping }: SearchFieldProps) {
   const texts = useTexts().sessions;
   const [text, setText] = useState(value);
   const tell = useDebouncedCallback(onChange, SEARCH_DELAY_MS);
   useEffect(() => setText(value), [value]);
+  const type = (next: string) => {
+    setText(next);
+    onTyping(next.endsWith(next.trim()));
+    tell(next);
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.key === "Enter") {
+      onTyping(false);
+      tell.flush();
+    } else if (event.key === "Escape" && text) {
+      event.preventDefault();
+      type("");
+      tell.flush();
+    } else if (event.key === "ArrowDown" && moveInList(1)) event.preventDefault();
+  };
   return (
     <TextInput
       className={classes.search}
@@ -220,10 +257,8 @@ function SearchField({ value, onChange }: { value: string; onChange: (text: stri
       placeholder={texts.searchPlaceholder}
       leftSection={<Search size={16} />}
       value={text}
-      onChange={(event) => {
-        setText(event.currentTarget.value);
-        tell(event.currentTarget.value);
-      }}
+      onChange={(event) => type(event.currentTarget.value)}
+      onKeyDown={press}
     />
   );
 }

@@ -33,6 +33,7 @@ export default function SessionsPage() {
     getInitialValueInEffect: false,
   });
   const columns = useMemo(() => chosenColumns(columnIds), [columnIds]);
+  const [isTyping, setTyping] = useState(false);
   const facets = useFacets();
   const list = useSessionList(filters, columnIds.includes("tool_errors"));
 
@@ -86,13 +87,13 @@ export default function SessionsPage() {
       }
       isFilling
     >
-      <SessionFilterBar filters={filters} facets={facets.data} onChange={applyFilters}>
+      <SessionFilterBar filters={filters} facets={facets.data} onChange={applyFilters} onTyping={setTyping}>
         <SavedViews filters={filters} onOpen={applyFilters} />
         {!filters.q && <ColumnMenu chosen={columnIds} onChange={setColumnIds} />}
       </SessionFilterBar>
       {selected.size > 0 && <BulkActionBar ids={selected} state={state} onDone={() => setSelected(NO_SELECTION)} />}
       {filters.q ? (
-        <SearchResults filters={filters} />
+        <SearchResults filters={filters} isTyping={isTyping} onChange={applyFilters} />
       ) : (
         <SessionTable
           list={list}

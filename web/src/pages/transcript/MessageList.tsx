@@ -52,7 +52,7 @@ export function MessageList({ session, anchor, visit, target, find, onMissing, o
   useTarget({ rows, shown, target, isReady, scroll, find, onMissing });
   useInfiniteScroll(query, rows, shown.length, isReady);
   const visible = rows.getVirtualItems();
-  useHighlights(scroll, find, `${visible[0]?.key} ${visible.at(-1)?.key} ${target}`);
+  useHighlights(scroll, find, visible.length > 0);
 
   const { error } = query;
   const isGone = typeof anchor === "number" && error instanceof ApiError && GONE_STATUSES.includes(error.status);
@@ -159,12 +159,14 @@ function useTarget({ rows, shown, target, isReady, scroll, find, onMissing }: Ta
 /** Scroll a part of a long block into view, with its tool output open if the text is in there. */
 function showPart(list: HTMLElement | null, target: number, find: string): void {
   const part = list?.querySelector<HTMLElement>(`[data-ids~="${target}"]`);
-  if (!part || !find) return;
+  if (!list || !part || !find) return;
   const text = find.replaceAll('"', "").toLowerCase();
   for (const details of part.querySelectorAll("details")) {
     if (details.textContent?.toLowerCase().includes(text)) details.open = true;
   }
-  part.scrollIntoView({ block: part.clientHeight > (list?.clientHeight ?? 0) ? "start" : "center" });
+  // Only the list scrolls: on a phone, scrollIntoView would move the page below the toolbar, too.
+  const spare = Math.max(0, list.clientHeight - part.clientHeight);
+  list.scrollTop += part.getBoundingClientRect().top - list.getBoundingClientRect().top - spare / 2;
 }
 
 /** Fetch more messages when an end of the list comes near. */

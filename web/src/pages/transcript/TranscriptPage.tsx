@@ -17,6 +17,7 @@ import { PromptOutline } from "./PromptOutline";
 import { RelatedSessions } from "./RelatedSessions";
 import { SessionActions } from "./SessionActions";
 import { SessionDetails } from "./SessionDetails";
+import { SimilarConversations } from "./SimilarConversations";
 import classes from "./Transcript.module.css";
 import type { Anchor } from "./useMessages";
 
@@ -83,6 +84,7 @@ function Transcript({ session, message, find }: Props) {
         <aside className={classes.side} aria-label={texts.sessions.transcript.about}>
           <SessionDetails session={session} />
           <RelatedSessions session={session} />
+          <SimilarConversations id={session.id} />
         </aside>
       </div>
     </Page>

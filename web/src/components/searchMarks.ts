@@ -22,3 +22,19 @@ export function splitByMarks(text: string, marks: [number, number][]): MarkedPie
   addPiece(characters.length, false);
   return found;
 }
+
+const MAX_MARKS = 12;
+
+/** What the transcript of a result searches for: the matched words in the forms that occur in the results. */
+export function findText(hits: { snippet: string; marks: [number, number][] }[]): string {
+  const marked = hits.flatMap(({ snippet, marks }) =>
+    splitByMarks(snippet, marks).flatMap((piece) => (piece.isMarked ? [piece.text.toLowerCase()] : [])),
+  );
+  const unique = [...new Set(marked)];
+  // Parts of words match in a transcript, so that "test" finds "tests", too.
+  const terms = unique.filter((term) => !unique.some((other) => other !== term && term.includes(other)));
+  return terms
+    .slice(0, MAX_MARKS)
+    .map((term) => (/^[\p{L}\p{N}]+$/u.test(term) ? term : `"${term.replaceAll('"', " ")}"`))
+    .join(" OR ");
+}
