@@ -7,7 +7,8 @@ the same order as the lines beside it. Everything else is a person's.
 
 from __future__ import annotations
 
-import posixpath
+import itertools
+from collections import Counter, defaultdict
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,16 +39,6 @@ class FileLine(NamedTuple):
     text: str
     commit: Commit | None
     place: int  # in the commit, or in the file
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the line without white space."""
-        return digest(self.text)
-
-    @property
-    def is_distinct(self) -> bool:
-        """Whether it is long enough to be recognized without its neighbours."""
-        return sum(map(str.isalnum, self.text)) >= MIN_DISTINCT
 
 
 class LineOrigin(NamedTuple):
@@ -111,12 +102,21 @@ def origins_of(db: SessionDB, file: Path) -> FileOrigins:
     edits = [
         edit
         for edit in db.calls.edits_of(names or [file.as_posix()])
-        if _is_of(db, edit, file, history)
+        if _is_of(edit, file, history)
     ]
-    owners = _Attribution(history, lines).owners(edits)
-    return FileOrigins(
-        file, [LineOrigin(line, owners.get(line.number)) for line in lines], history is not None
-    )
+    attribution = _Attribution(history, edits)
+    here = attribution.owners(None, texts)
+    owners: dict[str, dict[int, StoredEdit]] = {}
+    origins = []
+    for line in lines:
+        commit = line.commit
+        if commit is None or history is None:
+            origins.append(LineOrigin(line, here.get(line.number)))
+            continue
+        if commit.id not in owners:
+            owners[commit.id] = attribution.owners(commit, history.lines_at(commit))
+        origins.append(LineOrigin(line, owners[commit.id].get(line.place)))
+    return FileOrigins(file, origins, history is not None)
 
 
 def _located(texts: list[str], history: FileHistory | None) -> list[FileLine]:
@@ -158,83 +158,107 @@ def _moved(
 
 
 class _Attribution:
-    """Finds the edits that wrote the lines of a file."""
+    """Finds the edits that wrote the lines of a file, commit by commit."""
 
-    def __init__(self, history: FileHistory | None, lines: list[FileLine]) -> None:
-        self._history, self._lines = history, lines
-        self._digests = [line.digest for line in lines]
-        self._earlier: dict[str, list[Commit]] = {}
-        self._contents: dict[str, frozenset[bytes]] = {}
+    def __init__(self, history: FileHistory | None, edits: Sequence[StoredEdit]) -> None:
+        self._history = history
+        self._edits = sorted(edits, key=lambda each: each.at, reverse=True)
+        self._contents: dict[str, list[bytes]] = {}
 
-    def owners(self, edits: Sequence[StoredEdit]) -> dict[int, StoredEdit]:
-        """The edit that wrote each line, by the number of the line: the latest that could."""
+    def owners(self, commit: Commit | None, texts: Sequence[str]) -> dict[int, StoredEdit]:
+        """The edit that wrote each line, from 1, of the text of a commit: the latest that could.
+
+        Without a commit, the text is that of the working folder.
+        """
+        text = _Text(texts)
         found: dict[int, StoredEdit] = {}
         removed: dict[bytes, float] = {}  # when an agent removed a line last
-        for edit in sorted(edits, key=lambda each: each.at, reverse=True):
-            for line in self._matched(edit):
-                is_gone = edit.at < removed.get(line.digest, 0.0) <= _until(line)
-                if line.number not in found and not is_gone and self._is_new(line, edit):
-                    found[line.number] = edit
+        until = float("inf") if commit is None else commit.at + CLOCK_SECONDS
+        earlier = self._before(commit)
+        for edit in (each for each in self._edits if each.at <= until):
+            for place in text.written_by(edit):
+                line = text.digests[place]
+                if place + 1 in found or edit.at < removed.get(line, 0.0):
+                    continue
+                if self._is_new(line, edit, earlier):
+                    found[place + 1] = edit
             for gone in edit.removed:
                 removed.setdefault(gone, edit.at)
         return found
 
-    def _matched(self, edit: StoredEdit) -> Iterator[FileLine]:
-        """The lines that an edit wrote, in its order; short ones beside longer ones only."""
-        digests = [line.digest for line in edit.lines]
-        matcher = SequenceMatcher(None, self._digests, digests, autojunk=False)
-        for start, other, size in matcher.get_matching_blocks():
-            run = self._lines[start : start + size]
-            if any(line.is_distinct for line in run):
-                flags = edit.lines[other : other + size]
-                yield from (line for line, flag in zip(run, flags, strict=True) if flag.is_new)
-
-    def _is_new(self, line: FileLine, edit: StoredEdit) -> bool:
-        """Whether an edit may have written a line: no commit between them had it already."""
-        if edit.at > _until(line):
-            return False
-        earlier = self._before(line.commit)
-        if not earlier or edit.at > earlier[0].at:
-            return True
-        between = [commit for commit in earlier if commit.at >= edit.at]
-        if len(between) > MAX_CHECKED_COMMITS or not line.digest:
-            return False
-        return all(line.digest not in self._content(commit) for commit in between)
-
     def _before(self, commit: Commit | None) -> list[Commit]:
-        """The commits of the file before one, or before what is not committed."""
+        """The commits of the file before one, or before what is not committed; latest first."""
         if self._history is None:
             return []
-        if commit is None:
-            return list(self._history.commits.values())
-        if commit.id not in self._earlier:
-            self._earlier[commit.id] = self._history.before(commit.id)
-        return self._earlier[commit.id]
+        return (
+            list(self._history.commits.values())
+            if commit is None
+            else self._history.before(commit.id)
+        )
 
-    def _content(self, commit: Commit) -> frozenset[bytes]:
+    def _is_new(self, line: bytes, edit: StoredEdit, earlier: list[Commit]) -> bool:
+        """Whether no commit after the edit had the line already."""
+        between = list(itertools.takewhile(lambda commit: commit.at >= edit.at, earlier))
+        if not between:
+            return True
+        if len(between) > MAX_CHECKED_COMMITS or not line:
+            return False
+        return all(line not in self._content(commit) for commit in between)
+
+    def _content(self, commit: Commit) -> list[bytes]:
         if commit.id not in self._contents and self._history is not None:
-            lines = self._history.lines_at(commit)
-            self._contents[commit.id] = frozenset(map(digest, lines))
+            self._contents[commit.id] = list(map(digest, self._history.lines_at(commit)))
         return self._contents[commit.id]
 
 
-def _until(line: FileLine) -> float:
-    """The latest time at which a line can have been written."""
-    return float("inf") if line.commit is None else line.commit.at + CLOCK_SECONDS
+class _Text:
+    """A text that edits may have written."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.digests = list(map(digest, texts))
+        self._is_distinct = [sum(map(str.isalnum, text)) >= MIN_DISTINCT for text in texts]
+        self._places: dict[bytes, list[int]] = defaultdict(list)
+        for place, line in enumerate(self.digests):
+            self._places[line].append(place)
+
+    def written_by(self, edit: StoredEdit) -> list[int]:
+        """The lines that an edit wrote: those that occur once, and what stands beside them."""
+        pairs = dict(self._anchors(edit))
+        used = set(pairs.values())
+        queue = list(pairs.items())
+        while queue:
+            place, other = queue.pop()
+            for step in (-1, 1):
+                near, next_other = place + step, other + step
+                if near in pairs or next_other in used:
+                    continue
+                if not (0 <= near < len(self.digests) and 0 <= next_other < len(edit.lines)):
+                    continue
+                if self.digests[near] == edit.lines[next_other].digest:
+                    pairs[near] = next_other
+                    used.add(next_other)
+                    queue.append((near, next_other))
+        return [place for place, other in pairs.items() if edit.lines[other].is_new]
+
+    def _anchors(self, edit: StoredEdit) -> Iterator[tuple[int, int]]:
+        """Lines that are long enough to be recognized, and occur once in the text and the edit."""
+        numbers = Counter(line.digest for line in edit.lines)
+        for other, line in enumerate(edit.lines):
+            places = self._places.get(line.digest, [])
+            is_single = len(places) == 1 and numbers[line.digest] == 1
+            if is_single and self._is_distinct[places[0]]:
+                yield places[0], other
 
 
-def _is_of(db: SessionDB, edit: StoredEdit, file: Path, history: FileHistory | None) -> bool:
+def _is_of(edit: StoredEdit, file: Path, history: FileHistory | None) -> bool:
     """Whether an edit was of this file: here, or in a copy of the repository elsewhere."""
-    row = db.sessions.find(edit.session_id)
-    folder = (row.cwd if row else None) or "/"
-    path = posixpath.normpath(posixpath.join(folder, edit.path.replace("\\", "/")))
     if history is None:
-        return path == file.as_posix()
+        return edit.path == file.as_posix()
     root = history.root.as_posix()
     names = {history.path, *(commit.path for commit in history.commits.values())}
-    if path.startswith(f"{root}/"):
-        return path[len(root) + 1 :] in names
-    return any(path.endswith(f"/{history.root.name}/{name}") for name in names)
+    if edit.path.startswith(f"{root}/"):
+        return edit.path[len(root) + 1 :] in names
+    return any(edit.path.endswith(f"/{history.root.name}/{name}") for name in names)
 
 
 def written_by(db: SessionDB, edit: StoredEdit) -> WrittenBy:

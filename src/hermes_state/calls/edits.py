@@ -85,19 +85,26 @@ def digests(text: str) -> tuple[bytes, ...]:
 class KnownFiles:
     """What is known of files while the calls of a session are read: their lines before an edit."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder or "/"
         self._lines: dict[str, tuple[bytes, ...]] = {}
+        self.has_guessed = False  # a file was written that was not read before
 
     def edits(self, call: ToolCall) -> list[FileEdit]:
-        """The edits of a call that did not fail; what it read is noted."""
-        path = _text(call.arguments, PATH_KEYS)
+        """The edits of a call that did not fail, with absolute paths; what it read is noted."""
+        path = self._absolute(_text(call.arguments, PATH_KEYS))
         if READING_TOOLS.search(call.name):
             if path:
                 self._lines[path] = _shown_lines(call.result)
             return []
         if call.result_id is None or _has_failed(call.result):
             return []
-        return [edit for edit in self._changes(call, path) if edit.lines or edit.removed]
+        found = [edit for edit in self._changes(call, path) if edit.lines or edit.removed]
+        return [edit._replace(path=self._absolute(edit.path)) for edit in found]
+
+    def _absolute(self, path: str) -> str:
+        slashed = path.replace("\\", "/")
+        return posixpath.normpath(posixpath.join(self._folder, slashed)) if path else ""
 
     def _changes(self, call: ToolCall, path: str) -> Iterator[FileEdit]:
         arguments = call.arguments
@@ -118,6 +125,7 @@ class KnownFiles:
             removed = frozenset[bytes]().union(*(each.removed for each in changes))
             yield FileEdit(path, lines, removed)
         elif path and content:
+            self.has_guessed = self.has_guessed or path not in self._lines
             before, after = self._lines.get(path, ()), digests(content)
             self._lines[path] = after
             yield changed(path, before, after)

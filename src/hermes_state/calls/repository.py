@@ -35,6 +35,7 @@ COUNTS: Final = """
             WHERE i.shown < 3 AND i.last_message_id <= c.seen)
 """
 MARK: Final = "SELECT through FROM hermes_call_mark WHERE session_id = ?"
+FOLDER: Final = "SELECT cwd FROM sessions WHERE id = ?"
 LAST_MESSAGE: Final = "SELECT last_message_id FROM hermes_session_index WHERE session_id = ?"
 SET_MARK: Final = """
     INSERT INTO hermes_call_mark (session_id, through, seen) VALUES (?, ?, ?)
@@ -64,6 +65,9 @@ PROMPT_BEFORE: Final = """
 RECENT_EDITS: Final = f"""
     SELECT {EDIT_COLUMNS} FROM hermes_edit ORDER BY edited_at DESC, message_id DESC LIMIT ?
 """  # noqa: S608 - own names
+
+
+EditRow = tuple[int, int, str, float, str, str, bytes, bytes]
 
 
 class StoredEdit(NamedTuple):
@@ -102,14 +106,14 @@ class CallRepository(Repository):
 
     def fill_session(self, session_id: str) -> None:
         """Read the new calls of one session."""
-        after, seen = self.engine.read(lambda reader: _position(reader, session_id))
+        position = self.engine.read(lambda reader: _position(reader, session_id))
+        after, seen, folder = position
+        known = KnownFiles(folder)
         found = self.engine.read(lambda reader: read_calls(reader, session_id, after))
-        known = KnownFiles()
-        edits = [
-            _edit_row(call, place, edit)
-            for call in found.calls
-            for place, edit in enumerate(known.edits(call), 100 * call.place)
-        ]
+        edits = _edit_rows(known, found.calls)
+        if known.has_guessed and after:  # an earlier call may have read what was written now
+            calls = self.engine.read(lambda reader: read_calls(reader, session_id, 0)).calls
+            edits = [row for row in _edit_rows(KnownFiles(folder), calls) if row[0] > after]
 
         def store(tx: Tx) -> None:
             if int(tx.value(MARK, (session_id,)) or 0) == after:  # no other process was faster
@@ -160,13 +164,21 @@ def _as_rows(values: set[str]) -> str:
     return json.dumps([[value] for value in sorted(values)])
 
 
-def _position(reader: Reader, session_id: str) -> tuple[int, int]:
-    """The row after which the calls of a session are read, and its last row."""
+def _position(reader: Reader, session_id: str) -> tuple[int, int, str]:
+    """The row after which the calls of a session are read, its last row, and its folder."""
     through, seen = (reader.value(sql, (session_id,)) for sql in (MARK, LAST_MESSAGE))
-    return int(through or 0), int(seen or 0)
+    return int(through or 0), int(seen or 0), reader.value(FOLDER, (session_id,)) or ""
 
 
-def _edit_row(call: ToolCall, place: int, edit: FileEdit) -> tuple[object, ...]:
+def _edit_rows(known: KnownFiles, calls: list[ToolCall]) -> list[EditRow]:
+    return [
+        _edit_row(call, place, edit)
+        for call in calls
+        for place, edit in enumerate(known.edits(call), 100 * call.place)
+    ]
+
+
+def _edit_row(call: ToolCall, place: int, edit: FileEdit) -> EditRow:
     return (
         call.message_id, place, call.session_id, call.at, edit.path, base_name(edit.path),
         _packed(edit.lines), b"".join(sorted(edit.removed)),
