@@ -16,14 +16,14 @@ import weakref
 from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError, Future
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 import httpx2
 import orjson
 
-from hermes_agent.events import Failed, FailureKind, Notice, Reply
-from hermes_agent.messages import Author, PartialCall, Usage
+from hermes_agent.events import LENGTH_REASON, Failed, FailureKind, Notice, Reply
+from hermes_agent.messages import Author, PartialCall, ToolCall, Usage
 from hermes_agent.providers.base import Provider
 from hermes_agent.providers.failures import (
     TRY_AGAIN,
@@ -67,6 +67,7 @@ REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "cf-ray")
 PAGE_TITLE: Final = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 # Some servers send their events without a content type, or as plain text.
 OTHER_FORMATS: Final = ("text/html", "application/json", "application/xml", "text/xml")
+EVENT_STARTS: Final = ("data:", "event:", ":")
 ANOTHER_ADDRESS: Final = "Choose another model: `hermes models use URL#NAME`."
 REQUEST_ERRORS: Final = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
 MAX_IDLE_THREADS: Final = 64
@@ -262,6 +263,8 @@ def _other_format(post: StreamRequest, response: httpx2.Response) -> Iterator[Pr
     is_json = kind == "application/json"
     if is_json and (answer := parse_object(response.text)) and not answer.get("error"):
         yield from post.read_whole(answer)
+    elif is_json and response.text.lstrip().startswith(EVENT_STARTS):
+        yield from post.read(iter(response.text.split("\n")))
     elif is_json and '"error"' in response.text:  # some servers report errors with status 200
         yield http_failure(report._replace(status=400), post.provider)
     else:
@@ -357,6 +360,39 @@ def _of_process(name: str, _pid: int) -> DaemonThreads:
 def daemon_threads(name: str) -> DaemonThreads:
     """The pool of this process with this name; a forked process has its own."""
     return _of_process(name, os.getpid())
+
+
+class StreamedData(NamedTuple):
+    """The JSON of an event, and whether the server calls it an error."""
+
+    value: Any
+    is_error: bool
+
+
+def events_in_lines(lines: Iterator[str]) -> Iterator[StreamedData]:
+    """The events of a stream, until its end mark; raises ValueError for what is not JSON.
+
+    The JSON of an event may have several lines. Some servers send errors that are not events.
+    """
+    held, is_error = "", False
+    for line in lines:
+        name, colon, data = line.strip().removeprefix("\ufeff").partition(":")
+        data = data.strip()
+        if not name:
+            if held and not colon:
+                raise ValueError(held)
+            is_error = is_error and bool(colon)
+        elif name == "event":
+            is_error = data == "error"
+        elif name in {"data", "error"} or name.startswith("{"):
+            data = f"{name}:{data}" if name.startswith("{") else data
+            if data.strip('"') == STREAM_END:
+                yield StreamedData(STREAM_END, is_error=False)
+                return
+            held = f"{held}\n{data}".strip()
+            with contextlib.suppress(ValueError):  # there may be more of it
+                yield StreamedData(load_chunk(held), is_error or name == "error")
+                held = ""
 
 
 def load_chunk(data: str) -> Any:
@@ -490,22 +526,16 @@ class AnswerReader(ABC, Generic[Event]):
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
         """Convert the lines to events; the last one is a Reply or Failed."""
         lines = self._until_cut(lines)
-        for line in lines:
-            if not line.startswith("data:"):
-                continue
-            data = line[5:].strip()
-            if data == STREAM_END:
-                self._is_complete = True
-                break
-            try:
-                event: Event = load_chunk(data)
-            except ValueError:
-                yield invalid_response(self._provider)
-                return
-            if failure := self._problem(event):
-                yield failure
-                return
-            yield from self.handle(event)
+        try:
+            for data in events_in_lines(lines):
+                if data.value == STREAM_END:
+                    self._is_complete = True
+                elif isinstance(data.value, dict):
+                    event = cast("Event", data.value)
+                    yield from self._handled(event, is_error=data.is_error)
+        except ValueError:
+            yield invalid_response(self._provider)
+            return
         yield self._last_event()
         for _ in lines:  # a connection is reused only after the end of the body
             pass
@@ -513,11 +543,13 @@ class AnswerReader(ABC, Generic[Event]):
     def read_whole(self, answer: JsonObject) -> Iterator[ProviderEvent]:
         """Convert a whole answer, sent although a stream was asked for."""
         for event in self.events_in(answer):
-            if failure := self._problem(event):
-                yield failure
-                return
-            yield from self.handle(event)
+            yield from self._handled(event)
         yield self._last_event()
+
+    def _handled(self, event: Event, *, is_error: bool = False) -> Iterable[ProviderEvent]:
+        """What an event shows, or the failure that it reports, which is the last one."""
+        failure = self._problem(event, is_error=is_error)
+        return [failure] if failure else self.handle(event)
 
     def _until_cut(self, lines: Iterator[str]) -> Iterator[str]:
         """The lines; a connection that is lost after the end of the answer has lost nothing."""
@@ -526,7 +558,6 @@ class AnswerReader(ABC, Generic[Event]):
         except REQUEST_ERRORS:
             if not (self._is_complete or self._finish) or self._cancel.is_requested:
                 raise
-            self._is_complete = True
 
     @abstractmethod
     def events_in(self, answer: JsonObject) -> Iterable[Event]:
@@ -544,12 +575,25 @@ class AnswerReader(ABC, Generic[Event]):
     def reply(self) -> Reply:
         """The answer, from all events."""
 
-    def _problem(self, event: Event) -> Failed | None:
+    def _problem(self, event: Event, *, is_error: bool) -> Failed | None:
         api = self.other_format(event)
         if api:
             return invalid_response(self._provider, f"it is in the format of {api}'s API")
-        error = event.get("error")
+        is_error |= "error" in {event.get("type"), event.get("object")}
+        error = event.get("error") or (event if is_error else None)
         return self.stream_error(error) if error else None
+
+    def tool_calls(self, finish: str) -> tuple[ToolCall, ...]:
+        """The calls in their order, each with an ID of its own."""
+        no_arguments = "" if finish == LENGTH_REASON else "{}"
+        calls: dict[str, ToolCall] = {}
+        for place, call in sorted(self._calls.items()):
+            call_id = call.id or f"call_{place}"
+            while call_id in calls:
+                call_id += f"_{place}"
+            arguments = call.arguments or no_arguments
+            calls[call_id] = ToolCall(call_id, call.name, arguments, call.extra or None)
+        return tuple(calls.values())
 
     def stream_error(self, error: object) -> Failed:
         """The failure that a stream reports, as if it were the status of the response."""
@@ -574,7 +618,7 @@ class AnswerReader(ABC, Generic[Event]):
     def _last_event(self) -> ProviderEvent:
         if self._cancel.is_requested:
             return interrupted()._replace(usage=self._usage, cost=self._cost)
-        if self._is_complete:
+        if self._is_complete or self._finish:
             return self.reply()
         return connection_lost(self._provider.name)._replace(usage=self._usage)
 
