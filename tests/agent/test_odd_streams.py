@@ -446,6 +446,20 @@ def test_a_stream_of_another_api_is_read_as_what_was_meant(answers: Answers, nam
     assert found_in(reply_of(provider)) == expected
 
 
+def test_reasoning_after_the_text_of_a_cut_answer_does_not_go_back(answers: Answers) -> None:
+    thought = item(1, type="reasoning", id="r", summary=[], encrypted_content="e")
+    incomplete = {"incomplete_details": {"reason": "max_output_tokens"}}
+    answers.body = body_of(
+        [item(0, **HI), thought, {"type": "response.incomplete", "response": incomplete}]
+    )
+    provider = ModelChoice(APIS["responses"], "m", answers.base_url, "key", 1000).provider()
+    answer = reply_of(provider).message()
+    next_prompt: Any = {"role": "user", "content": "continue"}
+    request = ModelRequest([{"role": "user", "content": "hi"}, answer, next_prompt], [])
+    sent = json.loads(provider.body(request))["input"]  # type: ignore[attr-defined]
+    assert [each["type"] for each in sent] == ["message"] * 3
+
+
 def test_a_stream_that_is_called_json_is_read(answers: Answers) -> None:
     answers.content_type = "application/json"
     answers.body = body_of([delta(content="Hi."), end(), DONE])

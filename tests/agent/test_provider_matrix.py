@@ -215,6 +215,53 @@ def test_a_model_that_calls_tools_in_the_last_step(talk: Talk) -> None:
     assert_answer(ask(agent, "continue"), "More.")
 
 
+@pytest.mark.parametrize("name", ["functions.look", "", "look<|channel|>commentary", "9" * 100])
+def test_a_call_of_a_tool_with_an_impossible_name(talk: Talk, name: str) -> None:
+    agent = talk.agent(
+        f"{{think: Hm., calls: [{{name: '{name}'}}, {LOOK}]}}, {{say: Blue.}}, {{say: Still.}}"
+    )
+    assert_answer(ask(agent), "Blue.")
+    assert_answer(ask(agent, "and now?"), "Still.")
+
+
+@pytest.mark.parametrize("arguments", ["[1]", "null", '{"at": ', "sky"])
+def test_a_call_whose_arguments_are_no_object(talk: Talk, arguments: str) -> None:
+    called = f"{{name: look, arguments: '{arguments}'}}"
+    agent = talk.agent(
+        f"{{think: Hm., calls: [{called}, {LOOK}]}}, {{say: Blue.}}, {{say: Still.}}"
+    )
+    assert_answer(ask(agent), "Blue.")
+    assert_answer(ask(agent, "and now?"), "Still.")
+
+
+def test_a_stored_conversation_in_which_ids_repeat(talk: Talk) -> None:
+    agent = talk.agent("{say: Fine.}")
+    agent.conversation_store.begin()
+    function: Any = {"name": "look", "arguments": "{}"}
+    calls: Any = [{"id": "call_0", "type": "function", "function": function}]
+
+    def store(role: str, content: str = "", **fields: Any) -> None:
+        talk.scene.db.append_message(agent.session_id, role, content, **fields)
+
+    store("user", "go")
+    store("assistant", tool_calls=calls * 2)
+    for seen in ("blue", "grey"):
+        store("tool", f"it is {seen}", tool_name="look", tool_call_id="call_0")
+    store("user", "again")
+    store("assistant", tool_calls=calls)  # killed before its result
+    assert_answer(ask(agent, "and?"), "Fine.")
+    sent = json.dumps(talk.bodies()[0])
+    assert sent.index("it is blue") < sent.index("it is grey") < sent.index("was interrupted")
+    roles = [message["role"] for message in agent.conversation_store.history()]
+    assert roles.count("tool") == 3
+
+
+def test_a_prompt_with_half_a_character(talk: Talk) -> None:
+    agent = talk.agent("{say: Blue.}")
+    assert_answer(ask(agent, "what \ud83d?"), "Blue.")
+    assert "what \ufffd?" in str(talk.bodies()[0])
+
+
 def test_feedback_of_a_hook(talk: Talk) -> None:
     reasons = ["look again"]
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CHAT_FIELDS: Final = {"role", "content", "tool_calls", "tool_call_id", "name"}
 REASONING: Final = {"reasoning", "reasoning_content", "reasoning_details"}
+TOOL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # all of them accept this
 PLACEHOLDER_SIGNATURE: Final = "skip_thought_signature_validator"
 
 
@@ -82,6 +83,18 @@ def of_path(path: str, spoken: set[str]) -> Dialect:
     if path.endswith("/messages"):
         return Dialect("Anthropic", api="anthropic", id_pattern=r"[\w-]+", issued={"signed"})
     return Dialect("a server", has_prompt_after_result=False, extra_fields=LOCAL, spoken=spoken)
+
+
+def _call(name: str, arguments: str) -> Iterator[str]:
+    """The name of a call is that of a tool, its arguments are an object."""
+    if not TOOL_NAME.fullmatch(name):
+        yield f"name {name!r} does not match {TOOL_NAME.pattern}"
+    try:
+        is_object = isinstance(json.loads(arguments), dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        yield f"arguments {arguments!r} are not an object"
 
 
 def _pairs(
@@ -157,7 +170,7 @@ def _chat_answer(dialect: Dialect, message: dict[str, Any]) -> Iterator[str]:
     if dialect.needs_reasoning and calls and "reasoning_content" not in message:
         yield "Missing `reasoning_content` field in the assistant message"
     for number, call in enumerate(calls):
-        json.loads(call["function"]["arguments"])
+        yield from _call(call["function"]["name"], call["function"]["arguments"])
         extra = call.keys() - {"id", "type", "function"}
         if dialect.signs:
             signature = (call.get("extra_content") or {}).get("google", {}).get("thought_signature")
@@ -217,6 +230,8 @@ def _anthropic_message(dialect: Dialect, message: dict[str, Any]) -> Iterator[st
 
 def _anthropic_block(dialect: Dialect, block: dict[str, Any]) -> Iterator[str]:
     kind = block["type"]
+    if kind == "tool_use":
+        yield from _call(block["name"], json.dumps(block["input"]))
     if kind == "text" and not block["text"].strip():
         yield "text content blocks must contain non-whitespace text"
     if kind == "thinking" and block.get("signature") not in dialect.issued:
@@ -266,6 +281,8 @@ def _responses(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
             following = items[place + 1]["type"] if place + 1 < len(items) else ""
             if following not in {"function_call", "message", "reasoning"}:
                 yield "Item of type 'reasoning' was provided without its required following item"
+        if item["type"] == "function_call":
+            yield from _call(item["name"], item["arguments"])
         if item["type"] == "message":
             wanted = "output_text" if item["role"] == "assistant" else "input_"
             if not all(part["type"].startswith(wanted) for part in item["content"]):
@@ -294,6 +311,8 @@ def _gemini(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
         elif results and not any("functionCall" in p for p in contents[place - 1]["parts"]):
             yield "function response turn must come after a function call turn"
         for number, part in enumerate(calls):
+            called = part["functionCall"]
+            yield from _call(called["name"], json.dumps(called["args"]))
             signature = part.get("thoughtSignature")
             yield from _signature(dialect, signature, is_needed=dialect.signs and number == 0)
     if any("functionCall" in part for content in contents for part in content["parts"]) and not (

@@ -41,7 +41,13 @@ from hermes_agent.providers.rules import LearnedRules, lesson_of
 from hermes_core import __version__
 from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, attempt, attempt_each
-from hermes_core.json_values import CharacterJoiner, object_in, parse_object, text_in
+from hermes_core.json_values import (
+    CharacterJoiner,
+    object_in,
+    parse_object,
+    text_in,
+    whole_characters,
+)
 from hermes_core.known_models import is_loopback
 
 if TYPE_CHECKING:
@@ -199,11 +205,11 @@ def endpoint(base_url: str, path: str) -> httpx2.URL:
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
-    """A body as JSON; text that is not valid Unicode is escaped."""
+    """A body as JSON; halves of characters, which servers refuse, are replaced."""
     try:
         return orjson.dumps(body)
     except TypeError:
-        return json.dumps(body).encode()
+        return whole_characters(json.dumps(body, ensure_ascii=False)).encode()
 
 
 def client_for(base_url: str, owner: object) -> httpx2.Client:

@@ -9,11 +9,11 @@ import re
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict, cast
 
 import httpx2
-import orjson
 
 from hermes_agent.events import REFUSAL_REASON, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, Usage, author_of, kept_blocks
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, ssl_context
+from hermes_agent.providers.request_shape import sent_arguments
 from hermes_agent.providers.rules import rules_for
 from hermes_core.json_values import (
     number_in,
@@ -237,26 +237,16 @@ def _reasoning(message: Message, rules: Rules) -> dict[str, object]:
 
 
 def _wire_calls(calls: list[ToolCallDict], rules: Rules) -> list[ToolCallDict]:
-    sent = [_with_valid_arguments(call) for call in calls]
+    sent = [_with_arguments(call, sent_arguments(call)) for call in calls]
     if rules.signs_calls and "extra_content" not in sent[0]:
         sent[0] = cast("ToolCallDict", {**sent[0], "extra_content": UNSIGNED})
     return sent
 
 
-def _has_valid_arguments(call: ToolCallDict) -> bool:
-    try:
-        orjson.loads(call["function"]["arguments"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return False
-    return True
-
-
-def _with_valid_arguments(call: ToolCallDict) -> ToolCallDict:
-    """A call whose arguments servers can parse; incomplete ones are dropped."""
-    if _has_valid_arguments(call):
+def _with_arguments(call: ToolCallDict, arguments: str) -> ToolCallDict:
+    if call["function"].get("arguments") == arguments:
         return call
-    name = call.get("function", {}).get("name", "")
-    return {**call, "function": {"name": name, "arguments": "{}"}}
+    return {**call, "function": {"name": call["function"]["name"], "arguments": arguments}}
 
 
 def _as_text_if_possible(content: object) -> object:

@@ -9,9 +9,13 @@ of the next request is the same, byte for byte.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+import orjson
+
 from hermes_agent.messages import Message, author_of, calls_in, kept_blocks
+from hermes_agent.providers.rules import TOOL_NAME
 from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ BETWEEN: Final[Message] = {"role": "assistant", "content": "Noted."}
 START: Final[Message] = {"role": "user", "content": "(The conversation begins with an answer.)"}
 REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
+NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 class _Made(NamedTuple):
@@ -65,7 +70,8 @@ class _Shape:
         self._before = before
         self._out: list[Message] = []
         self._used_ids: set[str] = set()
-        self._new_ids: dict[str, list[str]] = {}  # of calls without a result, by their own ID
+        # The IDs and names under which calls without a result are sent, by their own ID.
+        self._sent: dict[str, list[tuple[str, str]]] = {}
         self._pictures: list[Message] = []  # results whose images come after them
 
     def add(self, message: Message) -> None:
@@ -112,11 +118,12 @@ class _Shape:
         is_own = author_of(message) == self._author
         is_changed = not is_own and any(message.get(name) for name in REASONING_FIELDS)
         calls = message.get("tool_calls") or []
-        ids = tuple([self._new_id(str(call.get("id") or "")) for call in calls])
+        ids = tuple([self._new_id(call) for call in calls])
         if ids != tuple(call.get("id") for call in calls):
             is_changed = True
         elif not is_own:
             is_changed |= any(call.keys() - CALL_FIELDS for call in calls)
+        is_changed |= any(sent_name(name) != name for name, _ in calls_in(message))
         if is_changed:
             message = self._make(
                 (ids, is_own), (message,), lambda: _answer(message, ids, is_own=is_own)
@@ -127,28 +134,31 @@ class _Shape:
         else:
             self._out.append(message)
 
-    def _new_id(self, call_id: str) -> str:
+    def _new_id(self, call: ToolCallDict) -> str:
         """The ID under which a call is sent: its own if the provider accepts it."""
+        call_id = str(call.get("id") or "")
         rules, new, number = self._rules, call_id, 0
         while new in self._used_ids or not rules.call_ids.fullmatch(new):
             digest = hashlib.sha256(f"{call_id} {number}".encode()).hexdigest()
             new, number = rules.id_prefix + digest[: rules.id_characters], number + 1
         self._used_ids.add(new)
-        self._new_ids.setdefault(call_id, []).append(new)
+        name = sent_name(call["function"]["name"])
+        self._sent.setdefault(call_id, []).append((new, name))
         return new
 
     def _add_result(self, message: Message) -> None:
         message = self._seen(message)
         call_id = str(message.get("tool_call_id") or "")
-        waiting = self._new_ids.get(call_id)
-        new = waiting.pop(0) if waiting else call_id
+        name = message.get("tool_name") or ""
+        waiting = self._sent.get(call_id)
+        sent = waiting.pop(0) if waiting else (call_id, name)
+        keeps = self._rules.images_in_results
         parts = isinstance(message.get("content"), list)
-        if new != call_id or (parts and not self._rules.images_in_results):
-            if _images(message) and not self._rules.images_in_results:
+        if sent != (call_id, name) or (parts and not keeps):
+            if _images(message) and not keeps:
                 self._pictures.append(message)
-            keeps = self._rules.images_in_results
             message = self._make(
-                (new, keeps), (message,), lambda: _result(message, new, keeps_images=keeps)
+                (sent, keeps), (message,), lambda: _result(message, *sent, keeps_images=keeps)
             )
         self._out.append(message)
 
@@ -207,15 +217,33 @@ def _answer(message: Message, ids: tuple[str, ...], *, is_own: bool) -> Message:
 
 def _call(call: ToolCallDict, new: str, *, is_own: bool) -> ToolCallDict:
     kept = {name: each for name, each in call.items() if is_own or name in CALL_FIELDS}
-    return cast("ToolCallDict", {**kept, "id": new})
+    function = {**call["function"], "name": sent_name(call["function"]["name"])}
+    return cast("ToolCallDict", {**kept, "id": new, "function": function})
 
 
-def _result(message: Message, new: str, *, keeps_images: bool) -> Message:
+def sent_name(name: str) -> str:
+    """The name of a tool as providers accept it; models also call tools that do not exist."""
+    if TOOL_NAME.fullmatch(name):
+        return name
+    name = NOT_IN_NAMES.sub("_", name)
+    return (name if name[:1].isalpha() or name.startswith("_") else f"_{name}")[:64]
+
+
+def sent_arguments(call: ToolCallDict) -> str:
+    """The arguments of a call as servers can read them; others than objects are dropped."""
+    arguments = call["function"].get("arguments") or "{}"
+    try:
+        return arguments if isinstance(orjson.loads(arguments), dict) else "{}"
+    except (orjson.JSONDecodeError, TypeError):
+        return "{}"
+
+
+def _result(message: Message, call_id: str, name: str, *, keeps_images: bool) -> Message:
     content = message.get("content")
     if isinstance(content, list) and not keeps_images:
         texts = [each for each in content if each not in _images(message)]
         content = plain_text(texts)
-    return {**message, "tool_call_id": new, "content": content}
+    return {**message, "tool_call_id": call_id, "tool_name": name, "content": content}
 
 
 def _pictures(results: tuple[Message, ...]) -> Message:

@@ -14,7 +14,12 @@ from hermes_agent.events import (
 )
 from hermes_agent.messages import PartialCall, Usage
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode
-from hermes_agent.providers.request_shape import CALL_PLACE, TEXT_PLACE, parts_in_order
+from hermes_agent.providers.request_shape import (
+    CALL_PLACE,
+    TEXT_PLACE,
+    parts_in_order,
+    sent_arguments,
+)
 from hermes_agent.providers.rules import RESPONSES
 from hermes_core.json_values import number_in, object_in, objects_in, text_in, whole_characters
 from hermes_core.known_models import find_known_model
@@ -140,7 +145,7 @@ def _answer_item(kind: str, part: Any) -> dict[str, JsonData]:
         "type": "function_call",
         "call_id": call["id"],
         "name": function["name"],
-        "arguments": function.get("arguments") or "{}",
+        "arguments": sent_arguments(call),
     }
 
 
@@ -260,11 +265,13 @@ class _ItemReader(AnswerReader["JsonObject"]):
         )
 
     def _items_in_order(self) -> list[object]:
-        """The items to send back; each stands before what it led to."""
-        if not self._items:
+        """The items to send back; each stands before what it led to, or is not sent."""
+        last = max([*self._lengths, *self._calls], default=-1)
+        items = {at: item for at, item in self._items.items() if at < last}
+        if not items:
             return []
         found: dict[int, object] = {
-            **self._items,
+            **items,
             **{at: {"type": TEXT_PLACE, "characters": size} for at, size in self._lengths.items()},
             **{at: {"type": CALL_PLACE} for at in self._calls},
         }

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 ANY_ID: Final = re.compile(r"[!-~]{1,64}")
 WORD_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 SHORT_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
+TOOL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what all providers accept
 
 
 class Rules(NamedTuple):
