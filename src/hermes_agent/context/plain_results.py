@@ -58,7 +58,7 @@ def _text_of(document: JsonObject) -> str:
         if name == ERROR or value is None or value is False:
             continue
         shown = _shown(value)
-        if name in BODIES:
+        if name in BODIES and not isinstance(value, int):
             parts += [shown] if value else []
         elif "\n" in shown:
             parts.append(f"{name}:\n{shown}")

@@ -162,7 +162,7 @@ def _memory_lines(label: str, before: list[Any], entries: Sequence[str], limit: 
 
 def as_list(entries: Sequence[str]) -> str:
     """Entries of a memory file as a list; none of them can begin a section of the prompt."""
-    texts = (HEADING.sub("", entry).strip() for entry in entries)
+    texts = (HEADING.sub("", "\n".join(entry.splitlines())).strip() for entry in entries)
     return "\n".join("- " + text.replace("\n", "\n  ") for text in texts)
 
 

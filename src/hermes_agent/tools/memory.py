@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
@@ -61,7 +60,7 @@ def _entry(arguments: JsonObject) -> str:
     entry = _piece(arguments, "text").replace("\r\n", "\n")
     if SEPARATOR in f"\n{entry}\n":
         raise ToolError("A line with only `§` separates entries; an entry cannot contain it.")
-    if re.search(r"^\s*#", entry, re.MULTILINE):
+    if any(line.lstrip().startswith("#") for line in entry.splitlines()):
         raise ToolError("A line of an entry cannot begin with `#`: it would look like a heading.")
     entry.encode()  # lone surrogates are refused before anything is changed
     return entry
