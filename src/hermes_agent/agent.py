@@ -161,6 +161,7 @@ class AIAgent:
         **fields: Any,
     ) -> None:
         self._pop_news = pop_news
+        self._news: list[str] = []  # that the note of the next prompt tells
         self._limits = limits
         self._checkpoints = checkpoints
         self._max_steps = max_steps
@@ -236,10 +237,11 @@ class AIAgent:
             self._prompt, self._prompt_facts, self._toolbox, self._notices = profile
 
     def _with_changes(self, prompt: NewPrompt, messages: list[Message]) -> NewPrompt:
-        """A prompt with a note about what has changed since the last one."""
+        """A prompt with a note about what has happened and changed since the last one."""
         if not self.conversation_store.keeps_notes:
             return prompt
         lines = [INTERRUPTED] if is_interrupted(messages) else []
+        lines += self._news
         told = last_told(messages, self._prompt_facts)
         if self._prompts is not None:
             situation = self._prompts.situation(self.window, self.cwd)
@@ -328,6 +330,8 @@ class AIAgent:
     def _begin(self, hooks: TurnHooks, prompt: NewPrompt | None) -> _BegunTurn:
         """Acquire the lease, and store the prompt with it if the messages before it are kept."""
         store, holder = self.conversation_store, f"{self.platform}, {self.model}"
+        if prompt is not None and store.keeps_notes:
+            self._news = self._pop_news().splitlines()
         if prompt is not None and store.kept_messages and self._begun_with == self._prompt:
             changed = self._with_changes(prompt, store.kept_messages)
             started = store.start_turn(holder, changed)
