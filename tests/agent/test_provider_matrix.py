@@ -51,7 +51,7 @@ class Talk:
         self.server = self.scene.enter(ScriptServer(script, dialect=self.dialect))
         rules_of = f"https://{self.dialect.host}" if self.dialect.host else ""
         api = APIS[APIS_OF[self.dialect.api]]
-        fields = {"effort": "low", "window": 60_000, **fields}
+        fields = {"effort": "low", "window": 60_000, "max_output": 8_000, **fields}
         base_url = self.server.base_url
         return ModelChoice(
             api, self.dialect.model, base_url, "key", rules_of=rules_of, **fields
@@ -199,11 +199,23 @@ def test_another_provider_in_the_middle_of_a_turn(talk: Talk, scene: Scene) -> N
     assert_answer(ask(scene.with_providers(providers, look())), "Done.")
 
 
+NO_CALLS: dict[str, tuple[str, Any]] = {
+    "chat": ("tool_choice", "none"),
+    "responses": ("tool_choice", "none"),
+    "anthropic": ("tool_choice", {"type": "none"}),
+    "gemini": ("toolConfig", {"functionCallingConfig": {"mode": "NONE"}}),
+}
+
+
 def test_the_last_step_of_a_turn(talk: Talk) -> None:
     step = f"{{think: Step., calls: [{LOOK}]}}"
     agent = talk.agent(f"{step}, {{say: That is all.}}, {{say: More.}}", max_steps=2)
     last = ask(agent)
     assert (last.end, last.text) == (TurnEnd.TOO_LONG, "That is all.")
+    first, second = talk.bodies()
+    assert second["tools"] == first["tools"]
+    name, choice = NO_CALLS[talk.dialect.api]
+    assert (first.get(name), second.get(name)) == (None, choice)
     assert_answer(ask(agent, "continue"), "More.")
 
 
@@ -285,6 +297,14 @@ def test_a_conversation_that_begins_with_an_answer(talk: Talk) -> None:
     agent.conversation_store.begin()
     talk.scene.db.append_message(agent.session_id, "assistant", "Good morning.")
     assert_answer(ask(agent, "hello"), "Fine.")
+
+
+def test_a_reminder_after_an_answer(talk: Talk) -> None:
+    agent = talk.agent("{say: Fine.}, {say: Still.}")
+    assert_answer(ask(agent), "Fine.")
+    talk.scene.db.append_message(agent.session_id, "assistant", "It is nine o'clock.")
+    assert_answer(ask(agent, "thanks"), "Still.")
+    assert "It is nine" in str(talk.bodies()[1])
 
 
 def test_calls_of_a_model_that_has_no_tools_now(talk: Talk) -> None:

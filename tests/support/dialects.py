@@ -146,7 +146,7 @@ def _chat_message(dialect: Dialect, message: dict[str, Any], before: str) -> Ite
     extra = message.keys() - CHAT_FIELDS - dialect.extra_fields
     if extra:
         yield f"property {sorted(extra)} is unsupported"
-    if role == before == "user":
+    if role == before and role in {"user", "assistant"}:
         yield "roles must alternate user/assistant"
     if role == "user" and before == "tool" and not dialect.has_prompt_after_result:
         yield "Unexpected role 'user' after role 'tool'"
