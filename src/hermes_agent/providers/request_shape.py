@@ -84,8 +84,10 @@ class _Shape:
             self._add_answer(message)
         elif role == "user":
             self._add_prompt(self._seen(message))
-        else:
+        elif self._rules.has_system_role:
             self._out.append(message)
+        else:
+            self._add_prompt(self._make("prompt", (message,), lambda: _as_prompt(message)))
 
     def finish(self) -> list[Message]:
         self._add_pictures()
@@ -244,6 +246,10 @@ def _result(message: Message, call_id: str, name: str, *, keeps_images: bool) ->
         texts = [each for each in content if each not in _images(message)]
         content = plain_text(texts)
     return {**message, "tool_call_id": call_id, "tool_name": name, "content": content}
+
+
+def _as_prompt(message: Message) -> Message:
+    return {"role": "user", "content": message["content"]}
 
 
 def _pictures(results: tuple[Message, ...]) -> Message:

@@ -39,6 +39,7 @@ class Rules(NamedTuple):
     answer_before_prompt: bool = True  # a prompt must not follow a tool result at once
     prompt_first: bool = False  # the first message must be a prompt
     images_in_results: bool = False
+    has_system_role: bool = True  # otherwise the system prompt is part of the first prompt
     # Reasoning that goes back to the model that wrote it
     reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
     reasoning_of_answers: bool = False  # also of answers without calls
@@ -121,16 +122,17 @@ LESSONS: Final = (
         "no tools",
         r"does not support (?:tools?\b|function.?call)|tools? (?:use|calling) (?:is )?not supported"
         r"|no endpoints found that support tool use|function calling is not enabled"
-        r"|tools? (?:are|is) not supported|--jinja|enable-auto-tool-choice",
+        r"|tools?['`\"]? (?:are|is) not supported|--jinja|enable-auto-tool-choice",
         "{model} cannot use tools: it only talks in this conversation.",
         has_tools=False,
     ),
     _lesson(
         "no images",
         r"image_url is only supported|(?:does|do) not support (?:image|vision|multimodal)"
-        r"|image input is not supported|no endpoints found that support image"
-        r"|unknown variant .?image_url|not a multimodal model|images? (?:are|is) not supported"
-        r"|cannot read .?image|mmproj|content must be a string",
+        r"|images?(?:[ _](?:input|content|url)s?)?['`\"]? (?:are|is) not (?:supported|enabled)"
+        r"|no endpoints found that support image|missing data required for image|at most 0 image"
+        r"|unknown variant .?image_url|not a multimodal model|cannot read .?image|mmproj"
+        r"|content must be a string",
         "{model} cannot see images: it gets a note instead of each one.",
         sees_images=False,
     ),
@@ -142,6 +144,12 @@ LESSONS: Final = (
         r"roles must alternate|must alternate between|unexpected role .user. after role .tool"
         r"|alternate user(?: and |/)assistant",
         answer_before_prompt=True,
+    ),
+    _lesson(
+        "no system role",
+        r"system (?:role|message|instruction)s? (?:is |are )?not (?:supported|enabled)"
+        r"|developer instruction is not enabled",
+        has_system_role=False,
     ),
     _lesson(
         "short call IDs",
@@ -181,7 +189,8 @@ LESSONS: Final = (
         r"(?:reasoning_effort|reasoning\.effort|thinking level|thinking_level|thinking budget)"
         r".{0,80}(?:unsupported|not supported|unrecogni|unknown|extra|not permitted)"
         r"|(?:unsupported|unknown|unrecogni|extra).{0,60}(?:reasoning_effort|reasoning\.effort)"
-        r"|does not support (?:thinking|reasoning)",
+        r"|does not support (?:(?:the|parameter:?) )?.?(?:thinking|reasoning|effort)"
+        r"|only works in thinking mode",
         has_effort=False,
     ),
     _lesson(
