@@ -268,6 +268,13 @@ def test_a_stored_conversation_in_which_ids_repeat(talk: Talk) -> None:
     assert roles.count("tool") == 3
 
 
+def test_a_blank_prompt(talk: Talk) -> None:
+    agent = talk.agent("{say: What?}, {say: Blue.}, {say: Fine.}")
+    assert_answer(ask(agent, "  "), "What?")
+    assert_answer(ask(agent, "\n"), "Blue.")
+    assert_answer(ask(agent, "thanks"), "Fine.")
+
+
 def test_a_prompt_with_half_a_character(talk: Talk) -> None:
     agent = talk.agent("{say: Blue.}")
     assert_answer(ask(agent, "what \ud83d?"), "Blue.")

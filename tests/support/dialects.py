@@ -152,6 +152,8 @@ def _chat_message(dialect: Dialect, message: dict[str, Any], before: str) -> Ite
         yield "Unexpected role 'user' after role 'tool'"
     if role == "tool" and before == "user":
         yield "Unexpected role 'tool' after role 'user'"
+    if role == "user" and not str(content).strip():
+        yield "the content of user must not be blank"
     if content is None or (role != "user" and isinstance(content, list)):
         yield f"the content of {role} must be a string"
     if role == "assistant":
@@ -284,11 +286,22 @@ def _responses(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
         if item["type"] == "function_call":
             yield from _call(item["name"], item["arguments"])
         if item["type"] == "message":
-            wanted = "output_text" if item["role"] == "assistant" else "input_"
-            if not all(part["type"].startswith(wanted) for part in item["content"]):
-                yield f"content of {item['role']} has other types"
+            yield from _responses_message(item)
         if item.keys() & REASONING:
             yield "Unknown parameter"
+
+
+def _responses_message(item: dict[str, Any]) -> Iterator[str]:
+    wanted = "output_text" if item["role"] == "assistant" else "input_"
+    if not all(part["type"].startswith(wanted) for part in item["content"]):
+        yield f"content of {item['role']} has other types"
+    if not any(_is_filled(part) for part in item["content"]):
+        yield "content must not be blank"
+
+
+def _is_filled(part: dict[str, Any]) -> bool:
+    """Whether a part is more than white space."""
+    return "text" not in part or bool(part["text"].strip()) or "thoughtSignature" in part
 
 
 def _gemini(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
@@ -298,7 +311,7 @@ def _gemini(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
     for place, content in enumerate(contents):
         if place and content["role"] == contents[place - 1]["role"]:
             yield "contents must alternate"
-        if not content["parts"]:
+        if not any(_is_filled(part) for part in content["parts"]):
             yield "contents.parts must not be empty"
         calls = [part for part in content["parts"] if "functionCall" in part]
         results = [part for part in content["parts"] if "functionResponse" in part]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_core.messages import ToolCallDict
 
 CAPTION: Final = "[The images of the results above]"
+BLANK: Final = "(no text)"  # in place of a prompt without any
 NO_IMAGE: Final = "[an image, which this model cannot see]"
 # What stands where a provider requires an answer or a prompt.
 BETWEEN: Final[Message] = {"role": "assistant", "content": "Noted."}
@@ -104,6 +105,8 @@ class _Shape:
         return made.message
 
     def _add_prompt(self, message: Message) -> None:
+        if not plain_text(message.get("content")).strip():
+            message = self._make("blank", (message,), lambda: {**message, "content": BLANK})
         last = self._out[-1] if self._out else None
         if last is not None and last["role"] == "user":
             self._out[-1] = self._make("joined", (last, message), lambda: _joined(last, message))
