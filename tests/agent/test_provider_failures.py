@@ -126,6 +126,19 @@ def test_the_pause_may_be_in_the_text_of_an_error(text: str, seconds: float | No
     assert failed.retry_after == (pytest.approx(seconds) if seconds is not None else None)
 
 
+@pytest.mark.parametrize("is_list", [False, True])
+def test_the_pause_may_be_in_the_details_of_an_error(scene: Scene, is_list: bool) -> None:
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.01s"}
+    message = "You exceeded your current quota, please check your plan and billing details."
+    error: Any = {"error": {"code": 429, "message": message, "details": [{}, delay]}}
+    body = json.dumps([error] if is_list else error)
+    fail = json.dumps({"status": 429, "content_type": "application/json", "body": body})
+    events = list(scene.agent(f"steps: [{{fail: {fail}}}, {{say: Hello.}}]").turn("hi"))
+    (retry,) = of_kind(events, Retrying)
+    assert retry.seconds == pytest.approx(0.01)
+    assert events[-1].text == "Hello."
+
+
 def test_the_pause_may_be_milliseconds_or_a_date() -> None:
     assert retry_seconds({"retry-after-ms": "1500"}) == 1.5
     assert retry_seconds({}) is None

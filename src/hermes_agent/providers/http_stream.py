@@ -33,6 +33,7 @@ from hermes_agent.providers.failures import (
     interrupted,
     invalid_response,
     is_context_error,
+    pause_in,
     timed_out,
     unreachable,
 )
@@ -44,6 +45,7 @@ from hermes_core.isolate import Failure, attempt, attempt_each
 from hermes_core.json_values import (
     CharacterJoiner,
     object_in,
+    objects_in,
     parse_object,
     text_in,
     whole_characters,
@@ -297,13 +299,20 @@ def _error_texts(response: httpx2.Response) -> tuple[str, str]:
                 return str(error), ""
             codes = (error.get(name) for name in ("code", "type", "status"))
             code = " ".join(str(each) for each in codes if each)
-            metadata = error.get("metadata")  # OpenRouter: the text of the provider behind it
-            raw = metadata.get("raw") if isinstance(metadata, dict) else None
             message = error.get("message") or error.get("detail") or data.get("detail")
             if message:
-                return f"{message} {raw}" if raw else str(message), code
+                return " ".join(filter(None, (str(message), _details_of(error)))), code
     is_page = "html" in response.headers.get("content-type", "")
     return _page_title(response.text) if is_page else response.text, ""
+
+
+def _details_of(error: JsonObject) -> str:
+    """What an error states beside its message."""
+    raw = text_in(object_in(error, "metadata"), "raw")  # OpenRouter: of the provider behind it
+    delays = [text_in(each, "retryDelay") for each in objects_in(error, "details")]  # Google
+    delay = next(filter(None, delays), "")
+    is_stated = not delay or pause_in(text_in(error, "message")) is not None
+    return " ".join(filter(None, (raw, "" if is_stated else f"Please retry in {delay}.")))
 
 
 def _page_title(page: str) -> str:
@@ -608,8 +617,7 @@ class AnswerReader(ABC, Generic[Event]):
         codes = [int(name) for name in names if name.isdigit()]
         known = [STATUS_BY_NAME[name.lower()] for name in names if name.lower() in STATUS_BY_NAME]
         status = next((code for code in [*codes, *known] if 400 <= code < 600), 0)
-        raw = text_in(object_in(facts, "metadata"), "raw")
-        message = " ".join(filter(None, (text_in(facts, "message"), raw)))
+        message = " ".join(filter(None, (text_in(facts, "message"), _details_of(facts))))
         report = ErrorReport(status or 400, message, " ".join(filter(None, names)))
         if status or is_context_error(message):
             return http_failure(report, self._provider)._replace(usage=self._usage)
