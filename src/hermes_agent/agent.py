@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_agent.context.compaction import SummaryInput, compact, is_due
-from hermes_agent.context.system_prompt import INTERRUPTED, is_interrupted, last_told, note_of
+from hermes_agent.context.system_prompt import INTERRUPTED, is_interrupted, last_facts, note_of
 from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow, profile_for
 from hermes_agent.conversation_store import ConversationStore, NewPrompt
 from hermes_agent.costs import complete
@@ -242,12 +242,12 @@ class AIAgent:
             return prompt
         lines = [INTERRUPTED] if is_interrupted(messages) else []
         lines += self._news
-        told = last_told(messages, self._prompt_facts)
+        facts = last_facts(messages, self._prompt_facts)
         if self._prompts is not None:
             situation = self._prompts.situation(self.window, self.cwd)
-            changes = situation.changes(told, self._prompt, profile_for(self.window))
-            lines, told = [*lines, *changes], situation.facts()
-        return prompt._replace(note=note_of(lines, told)) if lines else prompt
+            changes = situation.changes(facts, self._prompt, profile_for(self.window))
+            lines, facts = [*lines, *changes], situation.facts()
+        return prompt._replace(note=note_of(lines, facts)) if lines else prompt
 
     def _renew_prompt(self) -> None:
         """Write the system prompt again: the provider's cache is lost anyway."""

@@ -106,37 +106,37 @@ class Situation(NamedTuple):
             "user": list(map(_digest, self.user)),
         }
 
-    def changes(self, told: JsonObject, prompt: str, profile: Profile) -> list[str]:
-        """What differs from the facts that the model knows, *told*; and the reminder.
+    def changes(self, known_facts: JsonObject, prompt: str, profile: Profile) -> list[str]:
+        """What differs from the facts that the model has read, *known_facts*; and the reminder.
 
-        Without facts, of a conversation of an older release, *prompt* is what it knows.
+        Without facts, of a conversation of an older release, these are taken from *prompt*.
         """
         lines = []
-        is_old = abs(self.now.timestamp() - _told_at(told)) >= MAX_AGE_SECONDS
-        if is_old or told.get("day") != self.day:
+        is_old = abs(self.now.timestamp() - _time_of(known_facts)) >= MAX_AGE_SECONDS
+        if is_old or known_facts.get("day") != self.day:
             lines.append(f"Time: {self.time}")
         for name, label, text in (
             ("place", "Working folder", self.place),
             ("mode", "Mode", self.mode),
             ("model", "Model", self.model),
         ):
-            if told.get(name) != text:
+            if known_facts.get(name) != text:
                 lines.append(f"{label}: {text}")
-        known, digest = told.get("instructions"), _digest(self.instructions)
+        known, digest = known_facts.get("instructions"), _digest(self.instructions)
         if known != digest and not (known is None and self.instructions in prompt):
             lines.append(_instructions_line(self.instructions))
         for name, entries, label in (
             ("memory", self.memory, "Your memory"),
             ("user", self.user, "About the user"),
         ):
-            before = told.get(name)
+            before = known_facts.get(name)
             if not isinstance(before, list):
                 before = [_digest(entry) for entry in entries if entry in prompt]
             lines += _memory_lines(label, before, entries, profile.memory_characters)
         return [*lines, self.reminder] if self.reminder else lines
 
 
-def _told_at(facts: JsonObject) -> float:
+def _time_of(facts: JsonObject) -> float:
     at = facts.get("at")
     return at if isinstance(at, float) else 0.0
 
@@ -211,12 +211,12 @@ def note_of(lines: Sequence[str], facts: JsonObject) -> JsonObject:
     return {"note": f"{NOTE_HEAD}\n{listed}]", "facts": facts}
 
 
-def last_told(messages: Sequence[Message], in_prompt: JsonObject) -> JsonObject:
+def last_facts(messages: Sequence[Message], in_prompt: JsonObject) -> JsonObject:
     """The latest facts that a model has: with a message, or in the system prompt."""
     for message in reversed(messages):
         facts = note_data(message).get("facts")
         if isinstance(facts, dict):
-            return facts if _told_at(facts) >= _told_at(in_prompt) else in_prompt
+            return facts if _time_of(facts) >= _time_of(in_prompt) else in_prompt
     return in_prompt
 
 

@@ -501,9 +501,9 @@ class _EventReader(AnswerReader[StreamEvent]):
                 self._reasoning.append(thinking)
                 yield ReasoningDelta(thinking)
         elif kind == "text" and block.get("text"):
-            yield from self._said(place, block["text"])
+            yield from self._add_text(place, block["text"])
 
-    def _said(self, index: int, text: str) -> Iterator[ProviderEvent]:
+    def _add_text(self, index: int, text: str) -> Iterator[ProviderEvent]:
         text = self._characters.add(text)
         self._text.append(text)
         self._lengths[index] = self._lengths.get(index, 0) + len(text)
@@ -511,7 +511,7 @@ class _EventReader(AnswerReader[StreamEvent]):
 
     def _handle_delta(self, index: int, delta: BlockDelta) -> Iterator[ProviderEvent]:
         if delta.get("text"):
-            yield from self._said(index, delta["text"])
+            yield from self._add_text(index, delta["text"])
         if thinking := delta.get("thinking"):
             self._reasoning.append(thinking)
             if index in self._thinking:

@@ -392,22 +392,22 @@ class _ChunkReader(AnswerReader[StreamChunk]):
         for detail in details:
             _add_detail(self._details, detail)
         in_details = "".join(text_in(each, "text") or text_in(each, "summary") for each in details)
-        in_parts, said = _split_parts(delta.get("content"))
-        yield from self._reasoned(content or delta.get("reasoning") or in_details or in_parts)
+        in_parts, text = _split_parts(delta.get("content"))
+        yield from self._add_reasoning(content or delta.get("reasoning") or in_details or in_parts)
         self._is_refused |= bool(delta.get("refusal"))
-        text = self._characters.add(said or delta.get("refusal") or "")
+        text = self._characters.add(text or delta.get("refusal") or "")
         thought, text = self._tags.split(text)
-        yield from self._reasoned(thought)
-        yield from self._said(text)
+        yield from self._add_reasoning(thought)
+        yield from self._add_text(text)
         for part in filter(None, delta.get("tool_calls") or ()):
             self._add_call_part(part)
 
-    def _reasoned(self, text: object) -> Iterator[ProviderEvent]:
+    def _add_reasoning(self, text: object) -> Iterator[ProviderEvent]:
         if isinstance(text, str) and text:
             self._reasoning.append(text)
             yield ReasoningDelta(text)
 
-    def _said(self, text: str) -> Iterator[ProviderEvent]:
+    def _add_text(self, text: str) -> Iterator[ProviderEvent]:
         if text:
             self._text.append(text)
             yield TextDelta(text)

@@ -29,14 +29,17 @@ CAPTION: Final = "[The images of the results above]"
 BLANK: Final = "(no text)"  # in place of a prompt without any
 NO_IMAGE: Final = "[an image, which this model cannot see]"
 # What stands where a provider requires an answer or a prompt.
-BETWEEN: Final[Message] = {"role": "assistant", "content": "Noted."}
-START: Final[Message] = {"role": "user", "content": "(The conversation begins with an answer.)"}
+FILLER_ANSWER: Final[Message] = {"role": "assistant", "content": "Noted."}
+FILLER_PROMPT: Final[Message] = {
+    "role": "user",
+    "content": "(The conversation begins with an answer.)",
+}
 REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
-class _Made(NamedTuple):
+class _Derived(NamedTuple):
     """A message that was made of others; these are kept, so that their identity stays theirs."""
 
     sources: tuple[Message, ...]
@@ -48,7 +51,7 @@ class Shaper:
 
     def __init__(self, author: Author) -> None:
         self._author = author
-        self._made: dict[Hashable, _Made] = {}  # of the last request
+        self._made: dict[Hashable, _Derived] = {}  # of the last request
         self._rules: Rules | None = None
 
     def shape(self, messages: Iterable[Message], rules: Rules, *, has_tools: bool) -> list[Message]:
@@ -64,8 +67,8 @@ class Shaper:
 class _Shape:
     """One request that is being shaped."""
 
-    def __init__(self, author: Author, rules: Rules, before: dict[Hashable, _Made]) -> None:
-        self.made: dict[Hashable, _Made] = {}
+    def __init__(self, author: Author, rules: Rules, before: dict[Hashable, _Derived]) -> None:
+        self.made: dict[Hashable, _Derived] = {}
         self._author = author
         self._rules = rules
         self._before = before
@@ -100,7 +103,7 @@ class _Shape:
         """A changed message, the same object as in the last request if nothing has changed."""
         key = (*map(id, sources), key)
         known = self._before.get(key)
-        made = known if known is not None else _Made(sources, make())
+        made = known if known is not None else _Derived(sources, make())
         self.made[key] = made
         return made.message
 
@@ -112,14 +115,14 @@ class _Shape:
             self._out[-1] = self._make("joined", (last, message), lambda: _joined(last, message))
             return
         if last is not None and last["role"] == "tool" and self._rules.answer_before_prompt:
-            self._out.append(BETWEEN)
+            self._out.append(FILLER_ANSWER)
         self._out.append(message)
 
     def _add_answer(self, message: Message) -> None:
         if not message.get("tool_calls") and not plain_text(message.get("content")).strip():
             return  # no provider accepts an empty answer
         if self._rules.prompt_first and all(each["role"] == "system" for each in self._out):
-            self._out.append(START)
+            self._out.append(FILLER_PROMPT)
         is_own = author_of(message) == self._author
         is_changed = not is_own and any(message.get(name) for name in REASONING_FIELDS)
         calls = message.get("tool_calls") or []
@@ -275,9 +278,9 @@ def without_calls(message: Message) -> Message:
         return {"role": "user", "content": f"[result of {message.get('tool_name')}]\n{text}"}
     if not message.get("tool_calls"):
         return message
-    told = [f"[called {name} with {arguments}]" for name, arguments in calls_in(message)]
+    calls = [f"[called {name} with {arguments}]" for name, arguments in calls_in(message)]
     text = plain_text(message.get("content"))
-    return {"role": "assistant", "content": "\n".join(filter(None, (text, *told)))}
+    return {"role": "assistant", "content": "\n".join(filter(None, (text, *calls)))}
 
 
 # Blocks that stand for the text and the calls of an answer, where these do not come last.

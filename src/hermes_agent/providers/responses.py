@@ -174,9 +174,9 @@ class _ItemReader(AnswerReader["JsonObject"]):
         kind, place = text_in(event, "type"), self._place(event)
         if kind in TEXT_EVENTS:
             self._is_refused |= kind == TEXT_EVENTS[1]
-            yield from self._said(place, text_in(event, "delta"))
+            yield from self._add_text(place, text_in(event, "delta"))
         elif kind in REASONING_EVENTS:
-            yield from self._thought(text_in(event, "delta"))
+            yield from self._add_reasoning(text_in(event, "delta"))
         elif kind == "response.output_item.added":
             self._add_call(place, object_in(event, "item"))
         elif kind == "response.function_call_arguments.delta" and place in self._calls:
@@ -196,14 +196,14 @@ class _ItemReader(AnswerReader["JsonObject"]):
         item_id = text_in(event, "item_id") or text_in(object_in(event, "item"), "id")
         return self._places.setdefault(item_id, len(self._places))
 
-    def _said(self, place: int, text: str) -> Iterator[ProviderEvent]:
+    def _add_text(self, place: int, text: str) -> Iterator[ProviderEvent]:
         text = self._characters.add(text)
         if text:
             self._text.append(text)
             self._lengths[place] = self._lengths.get(place, 0) + len(text)
             yield TextDelta(text)
 
-    def _thought(self, text: str) -> Iterator[ProviderEvent]:
+    def _add_reasoning(self, text: str) -> Iterator[ProviderEvent]:
         if text:
             self._reasoning.append(text)
             yield ReasoningDelta(text)
@@ -223,11 +223,11 @@ class _ItemReader(AnswerReader["JsonObject"]):
                 self._items[place] = {n: each for n, each in item.items() if n != "status"}
             if not self._reasoning:
                 for part in objects_in(item, "summary"):
-                    yield from self._thought(text_in(part, "text"))
+                    yield from self._add_reasoning(text_in(part, "text"))
         elif item.get("type") == "message" and place not in self._lengths:
             for part in objects_in(item, "content"):
                 self._is_refused |= "refusal" in part
-                yield from self._said(place, text_in(part, "text") or text_in(part, "refusal"))
+                yield from self._add_text(place, text_in(part, "text") or text_in(part, "refusal"))
 
     def _end(self, response: JsonObject) -> Iterator[ProviderEvent]:
         counts = object_in(response, "usage")

@@ -1,6 +1,6 @@
 """What each provider accepts in a request: data, and what a refused request teaches about it.
 
-docs/reference/providers.md says where each rule is documented.
+Sources: docs/reference/providers.md.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ LESSONS: Final = (
         r"does not support (?:tools?\b|function.?call)|tools? (?:use|calling) (?:is )?not supported"
         r"|no endpoints found that support tool use|function calling is not enabled"
         r"|tools?['`\"]? (?:are|is) not supported|--jinja|enable-auto-tool-choice",
-        "{model} cannot use tools: it only talks in this conversation.",
+        "{model} cannot use tools: the conversation continues without them.",
         has_tools=False,
     ),
     _lesson(
@@ -133,7 +133,7 @@ LESSONS: Final = (
         r"|no endpoints found that support image|missing data required for image|at most 0 image"
         r"|unknown variant .?image_url|not a multimodal model|cannot read .?image|mmproj"
         r"|content must be a string",
-        "{model} cannot see images: it gets a note instead of each one.",
+        "{model} cannot see images: each one is replaced by a note.",
         sees_images=False,
     ),
     _lesson(
