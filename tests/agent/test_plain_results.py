@@ -28,6 +28,8 @@ def plain(result: str) -> str:
         ({"matches": ["a:1:x", "b:2:y"], "count": 2, "more": True, "error": None},
          "a:1:x\nb:2:y\n[count: 2; more: true]"),
         ({"target": "memory", "entries": 2, "error": None}, "target: memory\nentries: 2"),
+        ({"results": [{"goal": "g", "report": 'a\n"b"', "error": None}, {"goal": "h"}],
+          "error": None}, 'results:\ngoal: g\nreport: a\n"b"\n\ngoal: h'),
         ({"jobs": [{"job": "job1"}], "error": None}, 'jobs: [{"job": "job1"}]'),
         ({"output": "", "exit_code": None, "error": "Lost."}, "Error: Lost."),
         ({"closest": ["1|a", "2|b"], "error": "No."}, "Error: No.\nclosest:\n1|a\n2|b"),
