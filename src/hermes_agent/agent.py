@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_agent.context.compaction import SummaryInput, compact, is_due
-from hermes_agent.context.system_prompt import INTERRUPTED, is_interrupted, last_told, note_of
+from hermes_agent.context.system_prompt import INTERRUPTED, is_interrupted, last_facts, note_of
 from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow, profile_for
 from hermes_agent.conversation_store import ConversationStore, NewPrompt
 from hermes_agent.costs import complete
@@ -168,6 +168,7 @@ class AIAgent:
         **fields: Any,
     ) -> None:
         self._pop_news = pop_news
+        self._news: list[str] = []  # that the note of the next prompt tells
         self._limits = limits
         self._checkpoints = checkpoints
         self._max_steps = max_steps
@@ -243,16 +244,17 @@ class AIAgent:
             self._prompt, self._prompt_facts, self._toolbox, self._notices = profile
 
     def _with_changes(self, prompt: NewPrompt, messages: list[Message]) -> NewPrompt:
-        """A prompt with a note about what has changed since the last one."""
+        """A prompt with a note about what has happened and changed since the last one."""
         if not self.conversation_store.keeps_notes:
             return prompt
         lines = [INTERRUPTED] if is_interrupted(messages) else []
-        told = last_told(messages, self._prompt_facts)
+        lines += self._news
+        facts = last_facts(messages, self._prompt_facts)
         if self._prompts is not None:
-            situation = self._prompts.situation(self.window, self.cwd, told)
-            changes = situation.changes(told, self._prompt, profile_for(self.window))
-            lines, told = [*lines, *changes], situation.facts()
-        return prompt._replace(note=note_of(lines, told)) if lines else prompt
+            situation = self._prompts.situation(self.window, self.cwd, facts)
+            changes = situation.changes(facts, self._prompt, profile_for(self.window))
+            lines, facts = [*lines, *changes], situation.facts()
+        return prompt._replace(note=note_of(lines, facts)) if lines else prompt
 
     def _renew_prompt(self) -> None:
         """Write the system prompt again: the provider's cache is lost anyway."""
@@ -335,6 +337,8 @@ class AIAgent:
     def _begin(self, hooks: TurnHooks, prompt: NewPrompt | None) -> _BegunTurn:
         """Acquire the lease, and store the prompt with it if the messages before it are kept."""
         store, holder = self.conversation_store, f"{self.platform}, {self.model}"
+        if prompt is not None and store.keeps_notes:
+            self._news = self._pop_news().splitlines()
         if prompt is not None and store.kept_messages and self._begun_with == self._prompt:
             changed = self._with_changes(prompt, store.kept_messages)
             started = store.start_turn(holder, changed)

@@ -207,8 +207,9 @@ class Reply(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the model ended without saying or calling anything."""
-        return self.finish_reason == "stop" and not self.calls and not self.text.strip()
+        """Whether the model ended without text and calls, and without a reason for that."""
+        has_reason = self.finish_reason in {LENGTH_REASON, FILTER_REASON, REFUSAL_REASON}
+        return not has_reason and not self.calls and not self.text.strip()
 
     def message(self) -> Message:
         """The answer as a message."""

@@ -43,6 +43,7 @@ class PartialCall:
     name: str = ""
     arguments: str = ""
     extra: JsonObject = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)  # of the arguments, until they are complete
 
 
 class Author(NamedTuple):

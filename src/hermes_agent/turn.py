@@ -111,7 +111,7 @@ class TurnDependencies(NamedTuple):
     # A prompt with the note about what has changed since the messages before it.
     with_changes: Callable[[NewPrompt, list[Message]], NewPrompt]
     on_answer: AnswerHook | None = None
-    pop_news: Callable[[], str] = str  # what has happened in the background since the last call
+    pop_news: Callable[[], str] = str  # what has ended in the background since the last call
     max_steps: int = MAX_STEPS
 
 
@@ -159,7 +159,6 @@ class Turn:
         self._plugin_context = deps.hooks.turn_started(
             content, list(self.messages), is_first=is_first
         )
-        self._plugin_context = "\n\n".join(filter(None, (self._plugin_context, deps.pop_news())))
         self.prompt_index = len(self.messages)
         self.messages.append(prompt.message())
         yield TurnStarted(deps.store.session_id, self._turn_id)

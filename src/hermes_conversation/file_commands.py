@@ -149,8 +149,8 @@ def about(record: Checkpoint, prompt: str) -> str:
     return " ".join([text, *(f"({note})" for note in notes)]).strip()
 
 
-def describe(outcome: FileOutcome) -> str:
-    """The result of a restore in words."""
+def describe(outcome: FileOutcome, command: str = "/checkpoints restore {}") -> str:
+    """The result of a restore in words; *command* is how it is called."""
     lines = []
     if outcome.restored:
         files = human_format.plural(len(outcome.restored), "file")
@@ -162,7 +162,7 @@ def describe(outcome: FileOutcome) -> str:
         lines.append(f"Not restored: {item.name} ({item.problem}{advice})")
     if outcome.undo_numbers:
         numbers = " ".join(map(str, outcome.undo_numbers))
-        lines.append(f"/checkpoints restore {numbers} undoes this.")
+        lines.append(f"{command.format(numbers)} undoes this.")
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.agent_conversation import open_conversation, tool_call_step
+from support.rendered_history import assert_extends
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def test_after_the_turn_the_next_prompt_says_so_unless_the_model_has_read_it(
         wait_until(lambda: not jobs.find("job1").is_running)
         conversation.results("and now?")
         prompt = conversation.server.requests[-1]["messages"][-1]["content"]
+        conversation.results("once more")
+        told, later = (request["messages"] for request in conversation.server.requests[-2:])
         rows = conversation.bundle.agent.conversation_store.history()
     assert (ENDED in prompt) is not is_read
-    assert prompt.startswith("and now?")
+    assert prompt.endswith("and now?")
+    assert_extends(told, later)  # what was told stays
     assert all(ENDED not in str(row["content"]) for row in rows if row["role"] == "user")

@@ -301,3 +301,6 @@ def test_memory_cannot_forge_a_section_of_the_prompt(tmp_path: Path) -> None:
 
 def test_entries_are_items_of_a_list() -> None:
     assert as_list(["one\ntwo", "## three"]) == "- one\n  two\n- three"
+    assert as_list(["one\r# two", "a\u2028## b\n===", "c\x0b# d"]) == (
+        "- one\n  two\n- a\n  b\n  ===\n- c\n  d"
+    )

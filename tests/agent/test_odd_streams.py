@@ -187,6 +187,85 @@ STREAMS: Final[dict[str, tuple[list[Any], Expected]]] = {
         [": OPENROUTER PROCESSING", "", delta(content="Hi."), "event: x", end(), DONE],
         Expected("Hi."),
     ),
+    "one ID for all calls": (
+        [call("read_file", ARGUMENTS, index=0, call_id="a"),
+         call("read_file", OTHER, index=1, call_id="a"), end(CALLS), DONE],
+        Expected(calls=BOTH, finish=CALLS),
+    ),
+    "one ID and one index for all calls": (
+        [call("read_file", ARGUMENTS, index=0, call_id="a"),
+         call("read_file", OTHER, index=0, call_id="a"), end(CALLS), DONE],
+        Expected(calls=BOTH, finish=CALLS),
+    ),
+    "the name again at the end": (
+        [call("read_file", ARGUMENTS, index=0, call_id="a"), call("read_file", "", index=0),
+         end(CALLS), DONE],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "no arguments, then arguments": (
+        [call("read_file", "{}", index=0, call_id="a"), call(None, ARGUMENTS, index=0), end(CALLS)],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "the arguments grow": (
+        [call("read_file", '{"path":', index=0, call_id="a"),
+         call("read_file", ARGUMENTS, index=0, call_id="a"), end(CALLS), DONE],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "an empty text as index": (
+        [call("read_file", ARGUMENTS, index="", call_id="a"), end(CALLS), DONE],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "a number as ID": (
+        [call("read_file", ARGUMENTS, index=0, call_id=5), end(CALLS), DONE],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "null among the calls": (
+        [delta(tool_calls=[None]), call("read_file", ARGUMENTS, index=0, call_id="a"), end(CALLS)],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "the whole message again at the end": (
+        [delta(content="Hi."),
+         {"choices": [{"delta": {}, "message": {"content": "Hi."}, "finish_reason": "stop"}]}],
+        Expected("Hi."),
+    ),
+    "a second choice": (
+        [{"choices": [{"index": 0, "delta": {"content": "Hi."}},
+                      {"index": 1, "delta": {"content": "No."}}]}, end(), DONE],
+        Expected("Hi."),
+    ),
+    "null as a choice": ([{"choices": [None]}, delta(content="Hi."), end(), DONE], Expected("Hi.")),
+    "events that are no objects": (
+        [None, [], "data: \"ping\"", delta(content="Hi."), end(), 'data: "[DONE]"'],
+        Expected("Hi."),
+    ),
+    "an event without data": (["data:", delta(content="Hi."), end(), DONE], Expected("Hi.")),
+    "an event whose data has two lines": (
+        ['data: {"choices": [{"delta":\ndata: {"content": "Hi."}}]}', end(), DONE],
+        Expected("Hi."),
+    ),
+    "a byte order mark": (
+        ['\ufeffdata: {"choices": [{"delta": {"content": "Hi."}}]}', end(), DONE],
+        Expected("Hi."),
+    ),
+    "reasoning as parts": (
+        [delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "So"}]}]),
+         delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": " on"}]},
+                        {"type": "text", "text": "Hi."}]), end(), DONE],
+        Expected("Hi.", reasoning="So on"),
+    ),
+    "reasoning only as details": (
+        [delta(reasoning_details=[{"type": "reasoning.text", "text": "So"}]),
+         delta(content="Hi."), end(), DONE],
+        Expected("Hi.", reasoning="So"),
+    ),
+    "other tags around the reasoning": (
+        [delta(content="<thought>So</"), delta(content="thought>Hi."), end(), DONE],
+        Expected("Hi.", reasoning="So"),
+    ),
+    "brackets around the reasoning": (
+        [delta(content="[TH"), delta(content="INK]So[/THINK]Hi."), end(), DONE],
+        Expected("Hi.", reasoning="So"),
+    ),
 }  # fmt: skip
 
 
@@ -230,6 +309,197 @@ def test_a_stream_is_read_as_what_was_meant(answers: Answers, name: str) -> None
     events, expected = STREAMS[name]
     answers.body = body_of(events)
     assert found_in(reply_of(OpenAICompatible("m", answers.base_url, window=1))) == expected
+
+
+def block(place: int | None, **fields: Any) -> dict[str, Any]:
+    index = {} if place is None else {"index": place}
+    return {"type": "content_block_start", **index, "content_block": fields}
+
+
+def more(place: int | None, **fields: Any) -> dict[str, Any]:
+    index = {} if place is None else {"index": place}
+    return {"type": "content_block_delta", **index, "delta": fields}
+
+
+def use(**fields: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "name": "read_file", "input": {}, **fields}
+
+
+def ended(reason: str) -> list[dict[str, Any]]:
+    return [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+
+
+ANTHROPIC_STREAMS: Final[dict[str, tuple[list[Any], Expected]]] = {
+    "the whole input at the start": (
+        [block(0, **use(id="a", input={"path": "a"})), *ended("tool_use")],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "the whole input at the start and in parts": (
+        [block(0, **use(id="a", input={"path": "a"})), more(0, partial_json=ARGUMENTS),
+         *ended("tool_use")],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "thinking at the start of its block": (
+        [block(0, type="thinking", thinking="So", signature="s"),
+         block(1, type="text", text="Hi."), *ended("end_turn")],
+        Expected("Hi.", reasoning="So"),
+    ),
+    "no message_stop": (
+        [block(0, type="text", text=""), more(0, text="Hi."), ended("end_turn")[0]],
+        Expected("Hi."),
+    ),
+    "one index for all blocks": (
+        [block(0, type="text", text=""), more(0, text="Hi."),
+         block(0, **use(id="a")), more(0, partial_json=ARGUMENTS),
+         block(0, **use(id="b")), more(0, partial_json=OTHER), *ended("tool_use")],
+        Expected("Hi.", BOTH, finish=CALLS),
+    ),
+    "no index": (
+        [block(None, type="text", text=""), more(None, text="Hi."),
+         block(None, **use(id="a")), more(None, partial_json=ARGUMENTS), *ended("tool_use")],
+        Expected("Hi.", READ, finish=CALLS),
+    ),
+    "calls without an ID": (
+        [block(0, **use()), more(0, partial_json=ARGUMENTS),
+         block(1, **use()), more(1, partial_json=OTHER), *ended("tool_use")],
+        Expected(calls=BOTH, finish=CALLS),
+    ),
+    "one ID for all calls": (
+        [block(0, **use(id="a")), more(0, partial_json=ARGUMENTS),
+         block(1, **use(id="a")), more(1, partial_json=OTHER), *ended("tool_use")],
+        Expected(calls=BOTH, finish=CALLS),
+    ),
+    "unknown events and blocks": (
+        [{"type": "ping"}, {"type": "new"}, block(0, type="new", text="No."),
+         block(1, type="text", text="Hi."), *ended("end_turn")],
+        Expected("Hi."),
+    ),
+}  # fmt: skip
+
+
+def item(place: int | None, kind: str = "done", **fields: Any) -> dict[str, Any]:
+    index = {} if place is None else {"output_index": place}
+    return {"type": f"response.output_item.{kind}", **index, "item": fields}
+
+
+def called(**fields: Any) -> dict[str, Any]:
+    return {"type": "function_call", "name": "read_file", **fields}
+
+
+def completed(*output: dict[str, Any]) -> dict[str, Any]:
+    response = {"status": "completed", "output": list(output)}
+    return {"type": "response.completed", "response": response}
+
+
+def arguments_of(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.function_call_arguments.{kind}", **fields}
+
+
+HI: Final = {"type": "message", "content": [{"type": "output_text", "text": "Hi."}]}
+RESPONSES_STREAMS: Final[dict[str, tuple[list[Any], Expected]]] = {
+    "text only in the whole item": ([item(0, **HI), completed()], Expected("Hi.")),
+    "text only in the whole answer": ([completed(HI)], Expected("Hi.")),
+    "a call only in the whole answer": (
+        [completed(called(call_id="a", arguments=ARGUMENTS))],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "the whole answer again at the end": (
+        [{"type": "response.output_text.delta", "output_index": 0, "delta": "Hi."},
+         item(0, **HI), completed(HI)],
+        Expected("Hi."),
+    ),
+    "items without an index": (
+        [item(None, "added", **called(id="f1", call_id="a")),
+         arguments_of("delta", item_id="f1", delta=ARGUMENTS),
+         item(None, **called(id="f1", call_id="a", arguments=ARGUMENTS)),
+         item(None, **called(id="f2", call_id="b", arguments=OTHER)), completed()],
+        Expected(calls=BOTH, finish=CALLS),
+    ),
+    "a whole call without its arguments": (
+        [item(0, "added", **called(call_id="a")),
+         arguments_of("delta", output_index=0, delta=ARGUMENTS),
+         item(0, **called(call_id="a")), completed()],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "arguments in one piece": (
+        [item(0, "added", **called(call_id="a")),
+         arguments_of("done", output_index=0, arguments=ARGUMENTS), completed()],
+        Expected(calls=READ, finish=CALLS),
+    ),
+    "[DONE] without an end": (
+        [{"type": "response.output_text.delta", "output_index": 0, "delta": "Hi."}, DONE],
+        Expected("Hi."),
+    ),
+}  # fmt: skip
+OF_OTHER_APIS: Final = {
+    f"{api}: {name}": (api, *stream)
+    for api, streams in (("anthropic", ANTHROPIC_STREAMS), ("responses", RESPONSES_STREAMS))
+    for name, stream in streams.items()
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHER_APIS)
+def test_a_stream_of_another_api_is_read_as_what_was_meant(answers: Answers, name: str) -> None:
+    api, events, expected = OF_OTHER_APIS[name]
+    answers.body = body_of(events)
+    provider = ModelChoice(APIS[api], "claude-sonnet-4-5", answers.base_url, "key", 1000).provider()
+    assert found_in(reply_of(provider)) == expected
+
+
+def test_reasoning_after_the_text_of_a_cut_answer_does_not_go_back(answers: Answers) -> None:
+    thought = item(1, type="reasoning", id="r", summary=[], encrypted_content="e")
+    incomplete = {"incomplete_details": {"reason": "max_output_tokens"}}
+    answers.body = body_of(
+        [item(0, **HI), thought, {"type": "response.incomplete", "response": incomplete}]
+    )
+    provider = ModelChoice(APIS["responses"], "m", answers.base_url, "key", 1000).provider()
+    answer = reply_of(provider).message()
+    next_prompt: Any = {"role": "user", "content": "continue"}
+    request = ModelRequest([{"role": "user", "content": "hi"}, answer, next_prompt], [])
+    sent = json.loads(provider.body(request))["input"]  # type: ignore[attr-defined]
+    assert [each["type"] for each in sent] == ["message"] * 3
+
+
+def test_a_stream_that_is_called_json_is_read(answers: Answers) -> None:
+    answers.content_type = "application/json"
+    answers.body = body_of([delta(content="Hi."), end(), DONE])
+    assert reply_of(OpenAICompatible("m", answers.base_url, window=1)).text == "Hi."
+
+
+BOOM: Final = {"code": 503, "message": "boom"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps({"error": BOOM}),
+        f"error: {json.dumps(BOOM)}",
+        f"event: error\ndata: {json.dumps(BOOM)}",
+        f"data: {json.dumps({'object': 'error', **BOOM})}\n\ndata: [DONE]",
+        f"data: {json.dumps({'type': 'error', **BOOM})}",
+        f"data: {json.dumps({'choices': [{'finish_reason': 'error', 'error': BOOM}]})}",
+    ],
+    ids=["not an event", "llama.cpp", "name of the event", "vLLM", "Responses", "OpenRouter"],
+)
+def test_an_error_is_found_wherever_it_is_in_a_stream(answers: Answers, body: str) -> None:
+    answers.body = f"{body}\n\n".encode()
+    last = read(OpenAICompatible("m", answers.base_url, window=1000))[-1]
+    assert isinstance(last, Failed)
+    assert (last.kind, last.is_transient) == (FailureKind.SERVER, True)
+    assert "boom" in last.message
+
+
+def test_a_stream_that_ends_within_an_event_is_cut_off(answers: Answers) -> None:
+    answers.body = b'data: {"choices": [{"delta": {"content": "Hi'
+    last = read(OpenAICompatible("m", answers.base_url, window=1000))[-1]
+    assert isinstance(last, Failed)
+    assert (last.kind, last.is_transient) == (FailureKind.CUT, True)
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "eos", "unexpected_tool_call", "stop"])
+def test_an_answer_without_text_and_calls_is_empty(answers: Answers, finish: str) -> None:
+    answers.body = body_of([end(finish), DONE])
+    assert reply_of(OpenAICompatible("m", answers.base_url, window=1)).is_empty
 
 
 def test_what_is_shown_is_what_is_stored(answers: Answers) -> None:

@@ -14,7 +14,7 @@ from agent.conftest import of_kind
 from hermes_agent.events import FailureKind, Retrying, TurnEnd
 from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.anthropic import Anthropic
-from hermes_agent.providers.failures import window_in
+from hermes_agent.providers.failures import ErrorReport, http_failure, window_in
 from hermes_agent.providers.http_stream import retry_seconds
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.tools.base import Tool, success
@@ -103,6 +103,40 @@ def test_a_requested_pause_longer_than_the_backoff_is_kept(scene: Scene) -> None
             assert event.seconds == 200
             agent.interrupt()
     assert len(scene.servers[0].requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("You exceeded your current quota, please check your plan and billing details. Please "
+         "retry in 34.074824224s.", 34.074824224),  # Gemini, per minute
+        ("Rate limit reached for m on tokens per min. Please try again in 20s. Visit", 20),
+        ("Please try again in 7m12.5s.", 432.5),  # Groq
+        ("Please try again in 350ms.", 0.35),
+        ("Please try again in 1h2m3s.", 3723),
+        ("Please try again in 12 seconds", 12),
+        ("Try again later.", None),
+    ],
+)  # fmt: skip
+def test_the_pause_may_be_in_the_text_of_an_error(text: str, seconds: float | None) -> None:
+    provider = OpenAICompatible("m", "http://127.0.0.1:9", window=1000)
+    failed = http_failure(ErrorReport(429, text), provider)
+    provider.close()
+    assert (failed.kind, failed.is_transient) == (FailureKind.LIMIT, True)
+    assert failed.retry_after == (pytest.approx(seconds) if seconds is not None else None)
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_the_pause_may_be_in_the_details_of_an_error(scene: Scene, is_list: bool) -> None:
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.01s"}
+    message = "You exceeded your current quota, please check your plan and billing details."
+    error: Any = {"error": {"code": 429, "message": message, "details": [{}, delay]}}
+    body = json.dumps([error] if is_list else error)
+    fail = json.dumps({"status": 429, "content_type": "application/json", "body": body})
+    events = list(scene.agent(f"steps: [{{fail: {fail}}}, {{say: Hello.}}]").turn("hi"))
+    (retry,) = of_kind(events, Retrying)
+    assert retry.seconds == pytest.approx(0.01)
+    assert events[-1].text == "Hello."
 
 
 def test_the_pause_may_be_milliseconds_or_a_date() -> None:

@@ -51,7 +51,7 @@ class Talk:
         self.server = self.scene.enter(ScriptServer(script, dialect=self.dialect))
         rules_of = f"https://{self.dialect.host}" if self.dialect.host else ""
         api = APIS[APIS_OF[self.dialect.api]]
-        fields = {"effort": "low", "window": 60_000, **fields}
+        fields = {"effort": "low", "window": 60_000, "max_output": 8_000, **fields}
         base_url = self.server.base_url
         return ModelChoice(
             api, self.dialect.model, base_url, "key", rules_of=rules_of, **fields
@@ -199,11 +199,23 @@ def test_another_provider_in_the_middle_of_a_turn(talk: Talk, scene: Scene) -> N
     assert_answer(ask(scene.with_providers(providers, look())), "Done.")
 
 
+NO_CALLS: dict[str, tuple[str, Any]] = {
+    "chat": ("tool_choice", "none"),
+    "responses": ("tool_choice", "none"),
+    "anthropic": ("tool_choice", {"type": "none"}),
+    "gemini": ("toolConfig", {"functionCallingConfig": {"mode": "NONE"}}),
+}
+
+
 def test_the_last_step_of_a_turn(talk: Talk) -> None:
     step = f"{{think: Step., calls: [{LOOK}]}}"
     agent = talk.agent(f"{step}, {{say: That is all.}}, {{say: More.}}", max_steps=2)
     last = ask(agent)
     assert (last.end, last.text) == (TurnEnd.TOO_LONG, "That is all.")
+    first, second = talk.bodies()
+    assert second["tools"] == first["tools"]
+    name, choice = NO_CALLS[talk.dialect.api]
+    assert (first.get(name), second.get(name)) == (None, choice)
     assert_answer(ask(agent, "continue"), "More.")
 
 
@@ -213,6 +225,60 @@ def test_a_model_that_calls_tools_in_the_last_step(talk: Talk) -> None:
     assert ask(agent).end is TurnEnd.TOO_LONG
     assert agent.conversation_store.history()[-1]["role"] == "tool"  # of the first step
     assert_answer(ask(agent, "continue"), "More.")
+
+
+@pytest.mark.parametrize("name", ["functions.look", "", "look<|channel|>commentary", "9" * 100])
+def test_a_call_of_a_tool_with_an_impossible_name(talk: Talk, name: str) -> None:
+    agent = talk.agent(
+        f"{{think: Hm., calls: [{{name: '{name}'}}, {LOOK}]}}, {{say: Blue.}}, {{say: Still.}}"
+    )
+    assert_answer(ask(agent), "Blue.")
+    assert_answer(ask(agent, "and now?"), "Still.")
+
+
+@pytest.mark.parametrize("arguments", ["[1]", "null", '{"at": ', "sky"])
+def test_a_call_whose_arguments_are_no_object(talk: Talk, arguments: str) -> None:
+    called = f"{{name: look, arguments: '{arguments}'}}"
+    agent = talk.agent(
+        f"{{think: Hm., calls: [{called}, {LOOK}]}}, {{say: Blue.}}, {{say: Still.}}"
+    )
+    assert_answer(ask(agent), "Blue.")
+    assert_answer(ask(agent, "and now?"), "Still.")
+
+
+def test_a_stored_conversation_in_which_ids_repeat(talk: Talk) -> None:
+    agent = talk.agent("{say: Fine.}")
+    agent.conversation_store.begin()
+    function: Any = {"name": "look", "arguments": "{}"}
+    calls: Any = [{"id": "call_0", "type": "function", "function": function}]
+
+    def store(role: str, content: str = "", **fields: Any) -> None:
+        talk.scene.db.append_message(agent.session_id, role, content, **fields)
+
+    store("user", "go")
+    store("assistant", tool_calls=calls * 2)
+    for seen in ("blue", "grey"):
+        store("tool", f"it is {seen}", tool_name="look", tool_call_id="call_0")
+    store("user", "again")
+    store("assistant", tool_calls=calls)  # killed before its result
+    assert_answer(ask(agent, "and?"), "Fine.")
+    sent = json.dumps(talk.bodies()[0])
+    assert sent.index("it is blue") < sent.index("it is grey") < sent.index("was interrupted")
+    roles = [message["role"] for message in agent.conversation_store.history()]
+    assert roles.count("tool") == 3
+
+
+def test_a_blank_prompt(talk: Talk) -> None:
+    agent = talk.agent("{say: What?}, {say: Blue.}, {say: Fine.}")
+    assert_answer(ask(agent, "  "), "What?")
+    assert_answer(ask(agent, "\n"), "Blue.")
+    assert_answer(ask(agent, "thanks"), "Fine.")
+
+
+def test_a_prompt_with_half_a_character(talk: Talk) -> None:
+    agent = talk.agent("{say: Blue.}")
+    assert_answer(ask(agent, "what \ud83d?"), "Blue.")
+    assert "what \ufffd?" in str(talk.bodies()[0])
 
 
 def test_feedback_of_a_hook(talk: Talk) -> None:
@@ -238,6 +304,14 @@ def test_a_conversation_that_begins_with_an_answer(talk: Talk) -> None:
     agent.conversation_store.begin()
     talk.scene.db.append_message(agent.session_id, "assistant", "Good morning.")
     assert_answer(ask(agent, "hello"), "Fine.")
+
+
+def test_a_reminder_after_an_answer(talk: Talk) -> None:
+    agent = talk.agent("{say: Fine.}, {say: Still.}")
+    assert_answer(ask(agent), "Fine.")
+    talk.scene.db.append_message(agent.session_id, "assistant", "It is nine o'clock.")
+    assert_answer(ask(agent, "thanks"), "Still.")
+    assert "It is nine" in str(talk.bodies()[1])
 
 
 def test_calls_of_a_model_that_has_no_tools_now(talk: Talk) -> None:

@@ -128,7 +128,9 @@ def test_checkpoints_are_listed_shown_and_restored(hermes: Hermes, folder: Path)
     assert json.loads(done.out)["restored"] == ["b.txt"]
     assert (folder / "b.txt").read_text() == "kept\n"
     (undo,) = json.loads(done.out)["undo"]
-    hermes("checkpoints", "restore", str(undo), "--yes")
+    restored = hermes("checkpoints", "restore", str(undo), "--yes")
+    command = f"`hermes checkpoints restore {undo + 1}`"
+    assert f"{command} undoes this." in restored.out + restored.err
     assert (folder / "b.txt").read_text() == "mine\n"
     missing = hermes("checkpoints", "diff", "999")
     assert (missing.code, "No checkpoint 999" in missing.err) == (2, True)

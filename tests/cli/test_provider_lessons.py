@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_agent.messages import ModelRequest
+from hermes_agent.providers.failures import ErrorReport, http_failure
+from hermes_agent.providers.openai_compatible import OpenAICompatible
+from hermes_agent.providers.rules import UNKNOWN, lesson_of
 from hermes_core.paths import hermes_home
 from support.model_servers import model_argument, model_servers
 
@@ -108,6 +112,71 @@ def test_an_option_that_is_refused_is_left_out(
     server = serve(f"[{refusal(422, text)}, {{say: Hello.}}]")
     assert ask(hermes, server).out.strip() == "Hello."
     assert [field in request for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
+        (500, "Jinja Exception: System role not supported"),
+    ],
+)
+def test_a_model_without_a_system_role_reads_the_prompt_before_the_first_question(
+    hermes: Hermes, serve: Any, status: int, text: str
+) -> None:
+    server = serve(f"[{refusal(status, text)}, {{say: Hello.}}, {{say: Again.}}]")
+    assert ask(hermes, server).out.strip() == "Hello."
+    assert hermes("chat", "-c", "-q", "and?", "--model", model_argument(server)).code == 0
+    refused, first, second = (request["messages"] for request in server.requests)
+    assert [message["role"] for message in refused] == ["system", "user"]
+    assert [message["role"] for message in first] == ["user"]
+    assert first[0]["content"] == f"{refused[0]['content']}\n\nhi"
+    assert second[0] == first[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("no images", [
+            "Image inputs are not supported by this model.",
+            "Image input is not enabled for this model",
+            "Content type 'image_url' is not supported by this model",
+            "this model is missing data required for image input",
+            "At most 0 image(s) may be provided in one request.",
+            "Model does not support images. Please use a model that does.",
+        ]),
+        ("no tools", [
+            "'tools' is not supported with this model.",
+            "tool calling is not supported with this model",
+            "tools param requires --jinja flag",
+        ]),
+        ("no effort", [
+            "Model grok-4 does not support parameter reasoningEffort.",
+            "This model does not support the effort parameter.",
+            "Budget 0 is invalid. This model only works in thinking mode.",
+            "Unrecognized request argument supplied: reasoning_effort",
+            "\"m\" does not support thinking",
+        ]),
+        ("roles alternate", [
+            "Conversation roles must alternate user/assistant/user/assistant/...",
+            "Unexpected role 'user' after role 'tool'",
+        ]),
+        ("", [
+            "messages.3: image exceeds 5 MB maximum",
+            "Unsupported image format: image/tiff",
+            "Invalid schema for function 'x': tools[0] has an unknown type",
+        ]),
+    ],
+)  # fmt: skip
+def test_error_texts_teach_what_they_mean(name: str, texts: list[str]) -> None:
+    schema: Any = {"type": "function", "function": {"name": "look"}}
+    request = ModelRequest([], [schema])
+    provider = OpenAICompatible("m", "http://127.0.0.1:9", window=1000)
+    provider.close()
+    rules = UNKNOWN._replace(answer_before_prompt=False)
+    failures = [http_failure(ErrorReport(400, text), provider) for text in texts]
+    lessons = [lesson_of(rules, failed, request) for failed in failures]
+    assert [lesson.name if lesson else "" for lesson in lessons] == [name] * len(texts)
 
 
 def test_an_error_that_teaches_nothing_is_reported_once(hermes: Hermes, serve: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_core.json_values import parse_object
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -144,7 +146,7 @@ def _gemini(dialect: Dialect, number: int, step: ScriptStep) -> Iterator[bytes]:
         yield chunk([{"text": word}])
     parts: list[dict[str, Any]] = []
     for index, call in enumerate(step.tool_calls(number)):
-        called = {"name": call.name, "args": json.loads(call.arguments)}
+        called = {"name": call.name, "args": parse_object(call.arguments) or {}}
         part: dict[str, Any] = {"functionCall": called}
         if index == 0:
             part["thoughtSignature"] = _issue(dialect, f"signature-{number}")

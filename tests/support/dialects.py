@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CHAT_FIELDS: Final = {"role", "content", "tool_calls", "tool_call_id", "name"}
 REASONING: Final = {"reasoning", "reasoning_content", "reasoning_details"}
+TOOL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # all of them accept this
 PLACEHOLDER_SIGNATURE: Final = "skip_thought_signature_validator"
 
 
@@ -69,6 +70,9 @@ def dialects() -> list[Dialect]:
                 extra_fields=frozenset({"reasoning_content"})),
         Dialect("Kimi", host="api.moonshot.ai", needs_reasoning=True,
                 extra_fields=frozenset({"reasoning_content"})),
+        Dialect("Z.ai", host="api.z.ai", extra_fields=frozenset({"reasoning_content"})),
+        Dialect("xAI", host="api.x.ai"),
+        Dialect("Together AI", host="api.together.xyz", think_field="reasoning"),
         Dialect("Ollama", has_prompt_after_result=False, extra_fields=LOCAL,
                 think_field="reasoning"),
         Dialect("llama.cpp", has_prompt_after_result=False, extra_fields=LOCAL),
@@ -82,6 +86,18 @@ def of_path(path: str, spoken: set[str]) -> Dialect:
     if path.endswith("/messages"):
         return Dialect("Anthropic", api="anthropic", id_pattern=r"[\w-]+", issued={"signed"})
     return Dialect("a server", has_prompt_after_result=False, extra_fields=LOCAL, spoken=spoken)
+
+
+def _call(name: str, arguments: str) -> Iterator[str]:
+    """The name of a call is that of a tool, its arguments are an object."""
+    if not TOOL_NAME.fullmatch(name):
+        yield f"name {name!r} does not match {TOOL_NAME.pattern}"
+    try:
+        is_object = isinstance(json.loads(arguments), dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        yield f"arguments {arguments!r} are not an object"
 
 
 def _pairs(
@@ -133,12 +149,14 @@ def _chat_message(dialect: Dialect, message: dict[str, Any], before: str) -> Ite
     extra = message.keys() - CHAT_FIELDS - dialect.extra_fields
     if extra:
         yield f"property {sorted(extra)} is unsupported"
-    if role == before == "user":
+    if role == before and role in {"user", "assistant"}:
         yield "roles must alternate user/assistant"
     if role == "user" and before == "tool" and not dialect.has_prompt_after_result:
         yield "Unexpected role 'user' after role 'tool'"
     if role == "tool" and before == "user":
         yield "Unexpected role 'tool' after role 'user'"
+    if role == "user" and not str(content).strip():
+        yield "the content of user must not be blank"
     if content is None or (role != "user" and isinstance(content, list)):
         yield f"the content of {role} must be a string"
     if role == "assistant":
@@ -157,7 +175,7 @@ def _chat_answer(dialect: Dialect, message: dict[str, Any]) -> Iterator[str]:
     if dialect.needs_reasoning and calls and "reasoning_content" not in message:
         yield "Missing `reasoning_content` field in the assistant message"
     for number, call in enumerate(calls):
-        json.loads(call["function"]["arguments"])
+        yield from _call(call["function"]["name"], call["function"]["arguments"])
         extra = call.keys() - {"id", "type", "function"}
         if dialect.signs:
             signature = (call.get("extra_content") or {}).get("google", {}).get("thought_signature")
@@ -217,6 +235,8 @@ def _anthropic_message(dialect: Dialect, message: dict[str, Any]) -> Iterator[st
 
 def _anthropic_block(dialect: Dialect, block: dict[str, Any]) -> Iterator[str]:
     kind = block["type"]
+    if kind == "tool_use":
+        yield from _call(block["name"], json.dumps(block["input"]))
     if kind == "text" and not block["text"].strip():
         yield "text content blocks must contain non-whitespace text"
     if kind == "thinking" and block.get("signature") not in dialect.issued:
@@ -266,12 +286,25 @@ def _responses(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
             following = items[place + 1]["type"] if place + 1 < len(items) else ""
             if following not in {"function_call", "message", "reasoning"}:
                 yield "Item of type 'reasoning' was provided without its required following item"
+        if item["type"] == "function_call":
+            yield from _call(item["name"], item["arguments"])
         if item["type"] == "message":
-            wanted = "output_text" if item["role"] == "assistant" else "input_"
-            if not all(part["type"].startswith(wanted) for part in item["content"]):
-                yield f"content of {item['role']} has other types"
+            yield from _responses_message(item)
         if item.keys() & REASONING:
             yield "Unknown parameter"
+
+
+def _responses_message(item: dict[str, Any]) -> Iterator[str]:
+    wanted = "output_text" if item["role"] == "assistant" else "input_"
+    if not all(part["type"].startswith(wanted) for part in item["content"]):
+        yield f"content of {item['role']} has other types"
+    if not any(_is_filled(part) for part in item["content"]):
+        yield "content must not be blank"
+
+
+def _is_filled(part: dict[str, Any]) -> bool:
+    """Whether a part is more than white space."""
+    return "text" not in part or bool(part["text"].strip()) or "thoughtSignature" in part
 
 
 def _gemini(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
@@ -281,7 +314,7 @@ def _gemini(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
     for place, content in enumerate(contents):
         if place and content["role"] == contents[place - 1]["role"]:
             yield "contents must alternate"
-        if not content["parts"]:
+        if not any(_is_filled(part) for part in content["parts"]):
             yield "contents.parts must not be empty"
         calls = [part for part in content["parts"] if "functionCall" in part]
         results = [part for part in content["parts"] if "functionResponse" in part]
@@ -294,6 +327,8 @@ def _gemini(dialect: Dialect, body: dict[str, Any]) -> Iterator[str]:
         elif results and not any("functionCall" in p for p in contents[place - 1]["parts"]):
             yield "function response turn must come after a function call turn"
         for number, part in enumerate(calls):
+            called = part["functionCall"]
+            yield from _call(called["name"], json.dumps(called["args"]))
             signature = part.get("thoughtSignature")
             yield from _signature(dialect, signature, is_needed=dialect.signs and number == 0)
     if any("functionCall" in part for content in contents for part in content["parts"]) and not (

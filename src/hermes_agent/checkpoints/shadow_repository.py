@@ -214,8 +214,13 @@ class ShadowRepository:
             self._git.run("update-ref", "--stdin", data=lines.encode())
 
     def records(self) -> list[Checkpoint]:
-        """All records, oldest first."""
-        output = self._git.run("for-each-ref", "--format=%(contents)", REFS)
+        """All records, oldest first; none if a cleanup has just removed the last one."""
+        try:
+            output = self._git.run("for-each-ref", "--format=%(contents)", REFS)
+        except CheckpointError:
+            if self.exists:
+                raise
+            return []
         parsed = (Checkpoint.parse(line) for line in output.splitlines() if line)
         return sorted((each for each in parsed if each is not None), key=lambda each: each.number)
 

@@ -102,18 +102,17 @@ class CheckpointCleanup:
                 repository.reclaim()
                 return len(records)
             # Without a checkpoint the repository holds nothing that the folder does not; the lock
-            # and the numbers stay.
-            shutil.rmtree(store.root / "git", ignore_errors=True)
+            # and the numbers stay. Others that read it find it whole or not at all.
+            removed = store.root / "git-removed"
+            shutil.rmtree(removed, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                (store.root / "git").rename(removed)
+            shutil.rmtree(removed, ignore_errors=True)
         return len(records)
 
 
 def _closed(store: CheckpointStore) -> list[Checkpoint]:
-    try:
-        records = store.repository.records()
-    except CheckpointError:
-        if store.exists:
-            raise
-        return []  # another cleanup has just removed the last checkpoint
+    records = store.repository.records()
     return [record for record in records if not (record.is_open and store.is_running(record))]
 
 

@@ -58,7 +58,7 @@ def _text_of(document: JsonObject) -> str:
         if name == ERROR or value is None or value is False:
             continue
         shown = _shown(value)
-        if name in BODIES:
+        if name in BODIES and not isinstance(value, int):
             parts += [shown] if value else []
         elif "\n" in shown:
             parts.append(f"{name}:\n{shown}")
@@ -74,4 +74,16 @@ def _shown(value: JsonValue) -> str:
         return value
     if value and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "\n".join(map(str, value))
-    return json.dumps(value, ensure_ascii=False)
+    shown = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list) and "\\n" in shown:  # objects with texts, such as reports
+        objects = [item for item in value if isinstance(item, dict)]
+        if len(objects) == len(value):
+            return "\n\n".join(map(_fields_of, objects))
+    return shown
+
+
+def _fields_of(entry: JsonObject) -> str:
+    """An object with a line for each field."""
+    return "\n".join(
+        f"{name}: {_shown(value)}" for name, value in entry.items() if value is not None
+    )

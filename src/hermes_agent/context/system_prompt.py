@@ -106,30 +106,30 @@ class Situation(NamedTuple):
             "user": list(map(_digest, self.user)),
         }
 
-    def changes(self, told: JsonObject, prompt: str, profile: Profile) -> list[str]:
-        """What differs from the facts that the model knows, *told*; and the reminder.
+    def changes(self, known_facts: JsonObject, prompt: str, profile: Profile) -> list[str]:
+        """What differs from the facts that the model has read, *known_facts*; and the reminder.
 
-        Without facts, of a conversation of an older release, *prompt* is what it knows.
+        Without facts, of a conversation of an older release, these are taken from *prompt*.
         """
         lines = []
-        is_old = abs(self.now.timestamp() - _told_at(told)) >= MAX_AGE_SECONDS
-        if is_old or told.get("day") != self.day:
+        is_old = abs(self.now.timestamp() - _time_of(known_facts)) >= MAX_AGE_SECONDS
+        if is_old or known_facts.get("day") != self.day:
             lines.append(f"Time: {self.time}")
         for name, label, text in (
             ("place", "Working folder", self.place),
             ("mode", "Mode", self.mode),
             ("model", "Model", self.model),
         ):
-            if told.get(name) != text:
+            if known_facts.get(name) != text:
                 lines.append(f"{label}: {text}")
-        known, digest = told.get("instructions"), _digest(self.instructions)
+        known, digest = known_facts.get("instructions"), _digest(self.instructions)
         if known != digest and not (known is None and self.instructions in prompt):
             lines.append(_instructions_line(self.instructions))
         for name, entries, label in (
             ("memory", self.memory, "Your memory"),
             ("user", self.user, "About the user"),
         ):
-            before = told.get(name)
+            before = known_facts.get(name)
             if not isinstance(before, list):
                 before = [_digest(entry) for entry in entries if entry in prompt]
             lines += _memory_lines(label, before, entries, profile.memory_characters)
@@ -147,7 +147,7 @@ class Told(NamedTuple):
         """Read what the facts of a prompt or of a note contain."""
         digests = facts.get(name)
         return cls(
-            frozenset(map(str, digests if isinstance(digests, list) else ())), _told_at(facts)
+            frozenset(map(str, digests if isinstance(digests, list) else ())), _time_of(facts)
         )
 
     def has(self, entry: str) -> bool:
@@ -155,7 +155,7 @@ class Told(NamedTuple):
         return _digest(entry) in self.digests
 
 
-def _told_at(facts: JsonObject) -> float:
+def _time_of(facts: JsonObject) -> float:
     at = facts.get("at")
     return at if isinstance(at, float) else 0.0
 
@@ -181,7 +181,7 @@ def _memory_lines(label: str, before: list[Any], entries: Sequence[str], limit: 
 
 def as_list(entries: Sequence[str]) -> str:
     """Entries of a memory file as a list; none of them can begin a section of the prompt."""
-    texts = (HEADING.sub("", entry).strip() for entry in entries)
+    texts = (HEADING.sub("", "\n".join(entry.splitlines())).strip() for entry in entries)
     return "\n".join("- " + text.replace("\n", "\n  ") for text in texts)
 
 
@@ -230,12 +230,12 @@ def note_of(lines: Sequence[str], facts: JsonObject) -> JsonObject:
     return {"note": f"{NOTE_HEAD}\n{listed}]", "facts": facts}
 
 
-def last_told(messages: Sequence[Message], in_prompt: JsonObject) -> JsonObject:
+def last_facts(messages: Sequence[Message], in_prompt: JsonObject) -> JsonObject:
     """The latest facts that a model has: with a message, or in the system prompt."""
     for message in reversed(messages):
         facts = note_data(message).get("facts")
         if isinstance(facts, dict):
-            return facts if _told_at(facts) >= _told_at(in_prompt) else in_prompt
+            return facts if _time_of(facts) >= _time_of(in_prompt) else in_prompt
     return in_prompt
 
 

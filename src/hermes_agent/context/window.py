@@ -280,15 +280,15 @@ def lost_result(call_id: str, name: str) -> Message:
 
 def missing_results(messages: list[Message]) -> list[Message]:
     """Results to append for unanswered calls of the last message."""
-    answered = {
-        message.get("tool_call_id") for message in messages if message.get("role") == "tool"
-    }
-    last = next((message for message in reversed(messages) if message.get("role") != "tool"), None)
-    if last is None or last.get("role") != "assistant":
-        return []
-    return [
-        lost_result(call_id, name) for call_id, name in calls_of(last) if call_id not in answered
-    ]
+    answered: set[str | None] = set()  # since the last answer: some servers repeat IDs
+    for message in reversed(messages):
+        if message.get("role") == "assistant":
+            calls = calls_of(message)
+            return [lost_result(each, name) for each, name in calls if each not in answered]
+        if message.get("role") != "tool":
+            break
+        answered.add(message.get("tool_call_id"))
+    return []
 
 
 def calls_of(message: Message) -> list[tuple[str, str]]:
@@ -308,23 +308,24 @@ def repaired(messages: list[Message]) -> list[Message]:
     Results without a call and empty answers are dropped; calls without a result get one.
     """
     result: list[Message] = []
-    open_calls: dict[str, str] = {}
+    open_calls: list[tuple[str, str]] = []
     for message in messages:
         role = message.get("role")
         if role == "tool":
             call_id = str(message.get("tool_call_id") or "")
-            if call_id in open_calls:
-                del open_calls[call_id]
+            called = next((call for call in open_calls if call[0] == call_id), None)
+            if called is not None:
+                open_calls.remove(called)
                 result.append(message)
             continue
-        result += [lost_result(call_id, name) for call_id, name in open_calls.items()]
-        open_calls = {}
+        result += [lost_result(*call) for call in open_calls]
+        open_calls = []
         if role == "assistant":
-            open_calls = dict(calls_of(message))
+            open_calls = calls_of(message)
             if not open_calls and not message.get("content"):
                 continue
         result.append(message)
-    return result + [lost_result(call_id, name) for call_id, name in open_calls.items()]
+    return result + [lost_result(*call) for call in open_calls]
 
 
 class PreparedMessages:

@@ -8,7 +8,6 @@ the two is not taken for an edit.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from hermes_agent.memory.evidence import FactWords, OwnerMessage, owner_messages
@@ -390,7 +389,7 @@ def checked_entry(text: str, author: Author = "owner") -> str:
         raise ToolError("`text` is empty.")
     if SEPARATOR in f"\n{entry}\n":
         raise ToolError("A line with only `§` separates entries; an entry cannot contain it.")
-    if re.search(r"^\s*#", entry, re.MULTILINE):
+    if any(line.lstrip().startswith("#") for line in entry.splitlines()):
         raise ToolError("A line of an entry cannot begin with `#`: it would look like a heading.")
     limit = MAX_OWN_CHARACTERS if author == "owner" else MAX_FACT_CHARACTERS
     if len(entry) > limit:

@@ -7,12 +7,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, cast
 
 from hermes_agent.events import ReasoningDelta, Reply, TextDelta
-from hermes_agent.messages import PartialCall, ToolCall, Usage
+from hermes_agent.messages import PartialCall, Usage
 from hermes_agent.providers.apis import ANTHROPIC, ANTHROPIC_VERSION
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, within_window
 from hermes_agent.providers.request_shape import CALL_PLACE, TEXT_PLACE, parts_in_order
 from hermes_agent.providers.rules import ANTHROPIC as ANTHROPIC_RULES
-from hermes_core.json_values import objects_in, whole_characters
+from hermes_core.json_values import objects_in, parse_object, whole_characters
 from hermes_core.known_models import find_known_model
 
 if TYPE_CHECKING:
@@ -411,19 +411,16 @@ class _EventReader(AnswerReader[StreamEvent]):
         super().__init__(provider, cancel)
         self._thinking: dict[int, Block] = {}
         self._lengths: dict[int, int] = {}  # of texts, by block
+        self._places: dict[int, int] = {}  # of the blocks, by their index
+        self._last_place = -1
 
     def reply(self) -> Reply:
         """The answer, from all events."""
         finish = FINISH_REASONS.get(self._finish, self._finish or "stop")
-        no_arguments = "" if finish == "length" else "{}"
-        calls = tuple(
-            ToolCall(call.id, call.name, call.arguments or no_arguments)
-            for _, call in sorted(self._calls.items())
-        )
         return Reply(
             "".join(self._text) + self._characters.end(),
             whole_characters("".join(self._reasoning)),
-            calls,
+            self.tool_calls(finish),
             finish,
             self._usage,
             reasoning_details=tuple(self._blocks_in_order()),
@@ -451,7 +448,7 @@ class _EventReader(AnswerReader[StreamEvent]):
         """The events of a stream that would make up this answer."""
         yield cast("StreamEvent", {"type": "message_start", "message": answer})
         for index, block in enumerate(objects_in(answer, "content")):
-            start = {**block, "text": "", "thinking": ""}
+            start = {**block, "text": "", "thinking": "", "input": {}}
             yield cast(
                 "StreamEvent",
                 {"type": "content_block_start", "index": index, "content_block": start},
@@ -474,15 +471,11 @@ class _EventReader(AnswerReader[StreamEvent]):
             message = event.get("message")
             self._add_usage(message.get("usage") if message else None)
         elif kind == "content_block_start":
-            block = event.get("content_block")
-            if block and block.get("type") == "tool_use":
-                self._calls[event["index"]] = PartialCall(block["id"], block["name"])
-            elif block and block.get("type") in THINKING_TYPES:
-                self._thinking[event["index"]] = {**block}
-            elif block and block.get("text"):
-                yield from self._said(event["index"], block["text"])
+            yield from self._begin_block(self._new_place(event), event.get("content_block") or {})
         elif kind == "content_block_delta":
-            yield from self._handle_delta(event["index"], event.get("delta") or NO_DELTA)
+            index = event.get("index", 0)
+            place = self._places.get(index, index)
+            yield from self._handle_delta(place, event.get("delta") or NO_DELTA)
         elif kind == "message_delta":
             self._add_usage(event.get("usage"))
             delta = event.get("delta") or NO_DELTA
@@ -490,7 +483,27 @@ class _EventReader(AnswerReader[StreamEvent]):
         elif kind == "message_stop":
             self._is_complete = True
 
-    def _said(self, index: int, text: str) -> Iterator[ProviderEvent]:
+    def _new_place(self, event: StreamEvent) -> int:
+        """The place of a block that begins; some servers give each the same index, or none."""
+        index = event.get("index", 0)
+        self._last_place = max(index, self._last_place + 1)
+        self._places[index] = self._last_place
+        return self._last_place
+
+    def _begin_block(self, place: int, block: Block) -> Iterator[ProviderEvent]:
+        kind = block.get("type")
+        if kind == "tool_use":
+            given = json.dumps(block["input"]) if block.get("input") else ""
+            self._calls[place] = PartialCall(block.get("id") or "", block.get("name") or "", given)
+        elif kind in THINKING_TYPES:
+            self._thinking[place] = {**block}
+            if thinking := block.get("thinking"):
+                self._reasoning.append(thinking)
+                yield ReasoningDelta(thinking)
+        elif kind == "text" and block.get("text"):
+            yield from self._add_text(place, block["text"])
+
+    def _add_text(self, index: int, text: str) -> Iterator[ProviderEvent]:
         text = self._characters.add(text)
         self._text.append(text)
         self._lengths[index] = self._lengths.get(index, 0) + len(text)
@@ -498,7 +511,7 @@ class _EventReader(AnswerReader[StreamEvent]):
 
     def _handle_delta(self, index: int, delta: BlockDelta) -> Iterator[ProviderEvent]:
         if delta.get("text"):
-            yield from self._said(index, delta["text"])
+            yield from self._add_text(index, delta["text"])
         if thinking := delta.get("thinking"):
             self._reasoning.append(thinking)
             if index in self._thinking:
@@ -508,7 +521,9 @@ class _EventReader(AnswerReader[StreamEvent]):
         if (signature := delta.get("signature")) and index in self._thinking:
             self._thinking[index]["signature"] = signature
         if (arguments := delta.get("partial_json")) and index in self._calls:
-            self._calls[index].arguments += arguments
+            call = self._calls[index]
+            is_whole = parse_object(call.arguments or " ") is not None  # from the beginning
+            call.arguments = arguments if is_whole else call.arguments + arguments
 
     def _add_usage(self, usage: TokenCounts | None) -> None:
         """Merge token counts: input arrives at the start, output at the end."""

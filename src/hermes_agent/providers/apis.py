@@ -1,6 +1,6 @@
 """The APIs of models and the providers that have them, in one table; plugins add theirs.
 
-An API knows how a provider is opened and how models are listed and checked; everything else asks
+An API knows how a provider is opened and how models are listed and checked; other code asks
 it. `hermes_plugin_host` holds the providers of plugins (`ctx.register_provider`).
 """
 

@@ -60,6 +60,11 @@ WINDOW_PATTERNS: Final = tuple(
         r"max(?:imum)?(?: of)? (\d[\d,_]*) tokens",
     )
 )
+PAUSE: Final = re.compile(
+    r"(?:try again|retry) (?:in|after) ((?:\d+(?:\.\d+)? ?(?:ms|[hms])[a-z]*\s?)+)", re.IGNORECASE
+)
+PAUSE_PART: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ms|[hms])", re.IGNORECASE)
+SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 MIN_WINDOW_TOKENS: Final = 256  # a smaller number is not a context window
 TRY_AGAIN: Final = "Ask again later with /retry, or choose another model with /model."
 MAX_TEXT_CHARACTERS: Final = 500
@@ -98,7 +103,11 @@ def http_failure(report: ErrorReport, provider: Provider) -> Failed:
 
 def _failure_of(report: ErrorReport, provider: Provider) -> Failed:
     status = report.status
-    if status == 402 or (status in (400, 403, 429) and report.mentions(CREDIT_PHRASES)):
+    pause = report.retry_after if report.retry_after is not None else pause_in(report.text)
+    # Google's limits per minute have the text of an account without credit, and a pause.
+    is_limit = status == 429 and pause_in(report.text) is not None
+    is_credit = status in (400, 403, 429) and report.mentions(CREDIT_PHRASES) and not is_limit
+    if status == 402 or is_credit:
         return Failed(
             FailureKind.CREDIT,
             f"The account at {provider.name} has no credit left ({status}){report.quoted}",
@@ -112,7 +121,7 @@ def _failure_of(report: ErrorReport, provider: Provider) -> Failed:
             f"Rate limit of {provider.name} reached (429){report.quoted}",
             TRY_AGAIN,
             is_transient=True,
-            retry_after=report.retry_after,
+            retry_after=pause,
         )
     if status >= 500 or status in (408, 409, 425):
         return Failed(
@@ -120,7 +129,7 @@ def _failure_of(report: ErrorReport, provider: Provider) -> Failed:
             f"Server error ({status}) from {provider.name}{report.quoted}",
             TRY_AGAIN,
             is_transient=True,
-            retry_after=report.retry_after,
+            retry_after=pause,
         )
     return _client_error(report, provider)
 
@@ -195,6 +204,15 @@ def window_in(text: str) -> int:
             tokens = int(re.sub(r"[,_]", "", match[1]))
             return tokens if tokens >= MIN_WINDOW_TOKENS else 0
     return 0
+
+
+def pause_in(text: str) -> float | None:
+    """The pause in seconds that an error message asks for; None if it names none."""
+    match = PAUSE.search(text)
+    if match is None:
+        return None
+    parts = PAUSE_PART.findall(match[1])
+    return sum(float(number) * SECONDS[unit.lower()] for number, unit in parts)
 
 
 def unreachable(provider: Provider, reason: str) -> Failed:

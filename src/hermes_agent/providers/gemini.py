@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.events import FILTER_REASON, LENGTH_REASON, ReasoningDelta, Reply, TextDelta
-from hermes_agent.messages import PartialCall, ToolCall, Usage
+from hermes_agent.messages import PartialCall, Usage
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode
 from hermes_agent.providers.openai_compatible import UNSIGNED
 from hermes_agent.providers.request_shape import parts_in_order
@@ -207,7 +207,6 @@ class _PartReader(AnswerReader["JsonObject"]):
             reason = text_in(candidate, "finishReason")
             if reason:
                 self._finish = END_REASONS.get(reason, reason.lower())
-        self._is_complete = bool(self._finish)
 
     def _handle_part(self, part: JsonObject) -> Iterator[ProviderEvent]:
         call, signature = object_in(part, "functionCall"), text_in(part, SIGNATURE)
@@ -233,10 +232,7 @@ class _PartReader(AnswerReader["JsonObject"]):
 
     def reply(self) -> Reply:
         """The answer, from all parts."""
-        calls = tuple(
-            ToolCall(call.id or f"call_{number}", call.name, call.arguments, call.extra or None)
-            for number, call in self._calls.items()
-        )
+        calls = self.tool_calls(self._finish)
         finish = "tool_calls" if calls and self._finish == "stop" else self._finish or "stop"
         blocks = [{"type": "text_signature", SIGNATURE: self._signature}] if self._signature else []
         return Reply(

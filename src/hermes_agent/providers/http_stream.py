@@ -16,14 +16,14 @@ import weakref
 from abc import ABC, abstractmethod
 from concurrent.futures import CancelledError, Future
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 import httpx2
 import orjson
 
-from hermes_agent.events import Failed, FailureKind, Notice, Reply
-from hermes_agent.messages import Author, PartialCall, Usage
+from hermes_agent.events import LENGTH_REASON, Failed, FailureKind, Notice, Reply
+from hermes_agent.messages import Author, PartialCall, ToolCall, Usage
 from hermes_agent.providers.base import Provider
 from hermes_agent.providers.failures import (
     TRY_AGAIN,
@@ -33,6 +33,7 @@ from hermes_agent.providers.failures import (
     interrupted,
     invalid_response,
     is_context_error,
+    pause_in,
     timed_out,
     unreachable,
 )
@@ -41,7 +42,14 @@ from hermes_agent.providers.rules import LearnedRules, lesson_of
 from hermes_core import __version__
 from hermes_core.errors import ConfigError
 from hermes_core.isolate import Failure, attempt, attempt_each
-from hermes_core.json_values import CharacterJoiner, object_in, parse_object, text_in
+from hermes_core.json_values import (
+    CharacterJoiner,
+    object_in,
+    objects_in,
+    parse_object,
+    text_in,
+    whole_characters,
+)
 from hermes_core.known_models import is_loopback
 
 if TYPE_CHECKING:
@@ -67,6 +75,7 @@ REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "cf-ray")
 PAGE_TITLE: Final = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 # Some servers send their events without a content type, or as plain text.
 OTHER_FORMATS: Final = ("text/html", "application/json", "application/xml", "text/xml")
+EVENT_STARTS: Final = ("data:", "event:", ":")
 ANOTHER_ADDRESS: Final = "Choose another model: `hermes models use URL#NAME`."
 REQUEST_ERRORS: Final = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
 MAX_IDLE_THREADS: Final = 64
@@ -198,11 +207,11 @@ def endpoint(base_url: str, path: str) -> httpx2.URL:
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
-    """A body as JSON; text that is not valid Unicode is escaped."""
+    """A body as JSON; halves of characters, which servers refuse, are replaced."""
     try:
         return orjson.dumps(body)
     except TypeError:
-        return json.dumps(body).encode()
+        return whole_characters(json.dumps(body, ensure_ascii=False)).encode()
 
 
 def client_for(base_url: str, owner: object) -> httpx2.Client:
@@ -262,6 +271,8 @@ def _other_format(post: StreamRequest, response: httpx2.Response) -> Iterator[Pr
     is_json = kind == "application/json"
     if is_json and (answer := parse_object(response.text)) and not answer.get("error"):
         yield from post.read_whole(answer)
+    elif is_json and response.text.lstrip().startswith(EVENT_STARTS):
+        yield from post.read(iter(response.text.split("\n")))
     elif is_json and '"error"' in response.text:  # some servers report errors with status 200
         yield http_failure(report._replace(status=400), post.provider)
     else:
@@ -288,13 +299,20 @@ def _error_texts(response: httpx2.Response) -> tuple[str, str]:
                 return str(error), ""
             codes = (error.get(name) for name in ("code", "type", "status"))
             code = " ".join(str(each) for each in codes if each)
-            metadata = error.get("metadata")  # OpenRouter: the text of the provider behind it
-            raw = metadata.get("raw") if isinstance(metadata, dict) else None
             message = error.get("message") or error.get("detail") or data.get("detail")
             if message:
-                return f"{message} {raw}" if raw else str(message), code
+                return " ".join(filter(None, (str(message), _details_of(error)))), code
     is_page = "html" in response.headers.get("content-type", "")
     return _page_title(response.text) if is_page else response.text, ""
+
+
+def _details_of(error: JsonObject) -> str:
+    """What an error states beside its message."""
+    raw = text_in(object_in(error, "metadata"), "raw")  # OpenRouter: of the provider behind it
+    delays = [text_in(each, "retryDelay") for each in objects_in(error, "details")]  # Google
+    delay = next(filter(None, delays), "")
+    is_stated = not delay or pause_in(text_in(error, "message")) is not None
+    return " ".join(filter(None, (raw, "" if is_stated else f"Please retry in {delay}.")))
 
 
 def _page_title(page: str) -> str:
@@ -357,6 +375,39 @@ def _of_process(name: str, _pid: int) -> DaemonThreads:
 def daemon_threads(name: str) -> DaemonThreads:
     """The pool of this process with this name; a forked process has its own."""
     return _of_process(name, os.getpid())
+
+
+class StreamedData(NamedTuple):
+    """The JSON of an event, and whether the server calls it an error."""
+
+    value: Any
+    is_error: bool
+
+
+def events_in_lines(lines: Iterator[str]) -> Iterator[StreamedData]:
+    """The events of a stream, until its end mark; raises ValueError for what is not JSON.
+
+    The JSON of an event may have several lines. Some servers send errors that are not events.
+    """
+    held, is_error = "", False
+    for line in lines:
+        name, colon, data = line.strip().removeprefix("\ufeff").partition(":")
+        data = data.strip()
+        if not name:
+            if held and not colon:
+                raise ValueError(held)
+            is_error = is_error and bool(colon)
+        elif name == "event":
+            is_error = data == "error"
+        elif name in {"data", "error"} or name.startswith("{"):
+            data = f"{name}:{data}" if name.startswith("{") else data
+            if data.strip('"') == STREAM_END:
+                yield StreamedData(STREAM_END, is_error=False)
+                return
+            held = f"{held}\n{data}".strip()
+            with contextlib.suppress(ValueError):  # there may be more of it
+                yield StreamedData(load_chunk(held), is_error or name == "error")
+                held = ""
 
 
 def load_chunk(data: str) -> Any:
@@ -490,22 +541,16 @@ class AnswerReader(ABC, Generic[Event]):
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
         """Convert the lines to events; the last one is a Reply or Failed."""
         lines = self._until_cut(lines)
-        for line in lines:
-            if not line.startswith("data:"):
-                continue
-            data = line[5:].strip()
-            if data == STREAM_END:
-                self._is_complete = True
-                break
-            try:
-                event: Event = load_chunk(data)
-            except ValueError:
-                yield invalid_response(self._provider)
-                return
-            if failure := self._problem(event):
-                yield failure
-                return
-            yield from self.handle(event)
+        try:
+            for data in events_in_lines(lines):
+                if data.value == STREAM_END:
+                    self._is_complete = True
+                elif isinstance(data.value, dict):
+                    event = cast("Event", data.value)
+                    yield from self._handled(event, is_error=data.is_error)
+        except ValueError:
+            yield invalid_response(self._provider)
+            return
         yield self._last_event()
         for _ in lines:  # a connection is reused only after the end of the body
             pass
@@ -513,11 +558,13 @@ class AnswerReader(ABC, Generic[Event]):
     def read_whole(self, answer: JsonObject) -> Iterator[ProviderEvent]:
         """Convert a whole answer, sent although a stream was asked for."""
         for event in self.events_in(answer):
-            if failure := self._problem(event):
-                yield failure
-                return
-            yield from self.handle(event)
+            yield from self._handled(event)
         yield self._last_event()
+
+    def _handled(self, event: Event, *, is_error: bool = False) -> Iterable[ProviderEvent]:
+        """What an event shows, or the failure that it reports, which is the last one."""
+        failure = self._problem(event, is_error=is_error)
+        return [failure] if failure else self.handle(event)
 
     def _until_cut(self, lines: Iterator[str]) -> Iterator[str]:
         """The lines; a connection that is lost after the end of the answer has lost nothing."""
@@ -526,7 +573,6 @@ class AnswerReader(ABC, Generic[Event]):
         except REQUEST_ERRORS:
             if not (self._is_complete or self._finish) or self._cancel.is_requested:
                 raise
-            self._is_complete = True
 
     @abstractmethod
     def events_in(self, answer: JsonObject) -> Iterable[Event]:
@@ -544,12 +590,25 @@ class AnswerReader(ABC, Generic[Event]):
     def reply(self) -> Reply:
         """The answer, from all events."""
 
-    def _problem(self, event: Event) -> Failed | None:
+    def _problem(self, event: Event, *, is_error: bool) -> Failed | None:
         api = self.other_format(event)
         if api:
             return invalid_response(self._provider, f"it is in the format of {api}'s API")
-        error = event.get("error")
+        is_error |= "error" in {event.get("type"), event.get("object")}
+        error = event.get("error") or (event if is_error else None)
         return self.stream_error(error) if error else None
+
+    def tool_calls(self, finish: str) -> tuple[ToolCall, ...]:
+        """The calls in their order, each with an ID of its own."""
+        no_arguments = "" if finish == LENGTH_REASON else "{}"
+        calls: dict[str, ToolCall] = {}
+        for place, call in sorted(self._calls.items()):
+            call_id = call.id or f"call_{place}"
+            while call_id in calls:
+                call_id += f"_{place}"
+            arguments = call.arguments or no_arguments
+            calls[call_id] = ToolCall(call_id, call.name, arguments, call.extra or None)
+        return tuple(calls.values())
 
     def stream_error(self, error: object) -> Failed:
         """The failure that a stream reports, as if it were the status of the response."""
@@ -558,8 +617,7 @@ class AnswerReader(ABC, Generic[Event]):
         codes = [int(name) for name in names if name.isdigit()]
         known = [STATUS_BY_NAME[name.lower()] for name in names if name.lower() in STATUS_BY_NAME]
         status = next((code for code in [*codes, *known] if 400 <= code < 600), 0)
-        raw = text_in(object_in(facts, "metadata"), "raw")
-        message = " ".join(filter(None, (text_in(facts, "message"), raw)))
+        message = " ".join(filter(None, (text_in(facts, "message"), _details_of(facts))))
         report = ErrorReport(status or 400, message, " ".join(filter(None, names)))
         if status or is_context_error(message):
             return http_failure(report, self._provider)._replace(usage=self._usage)
@@ -574,7 +632,7 @@ class AnswerReader(ABC, Generic[Event]):
     def _last_event(self) -> ProviderEvent:
         if self._cancel.is_requested:
             return interrupted()._replace(usage=self._usage, cost=self._cost)
-        if self._is_complete:
+        if self._is_complete or self._finish:
             return self.reply()
         return connection_lost(self._provider.name)._replace(usage=self._usage)
 

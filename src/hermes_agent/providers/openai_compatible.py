@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import operator
 import re
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict, cast
 
 import httpx2
-import orjson
 
-from hermes_agent.events import LENGTH_REASON, REFUSAL_REASON, ReasoningDelta, Reply, TextDelta
-from hermes_agent.messages import PartialCall, ToolCall, Usage, author_of, kept_blocks
+from hermes_agent.events import REFUSAL_REASON, ReasoningDelta, Reply, TextDelta
+from hermes_agent.messages import PartialCall, Usage, author_of, kept_blocks
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode, ssl_context
+from hermes_agent.providers.request_shape import sent_arguments
 from hermes_agent.providers.rules import rules_for
-from hermes_core.json_values import number_in, object_in, parse_object, whole_characters
+from hermes_core.json_values import (
+    number_in,
+    object_in,
+    objects_in,
+    parse_object,
+    text_in,
+    whole_characters,
+)
 from hermes_core.known_models import find_known_model, is_loopback
 from hermes_core.messages import plain_text
 
@@ -229,26 +237,16 @@ def _reasoning(message: Message, rules: Rules) -> dict[str, object]:
 
 
 def _wire_calls(calls: list[ToolCallDict], rules: Rules) -> list[ToolCallDict]:
-    sent = [_with_valid_arguments(call) for call in calls]
+    sent = [_with_arguments(call, sent_arguments(call)) for call in calls]
     if rules.signs_calls and "extra_content" not in sent[0]:
         sent[0] = cast("ToolCallDict", {**sent[0], "extra_content": UNSIGNED})
     return sent
 
 
-def _has_valid_arguments(call: ToolCallDict) -> bool:
-    try:
-        orjson.loads(call["function"]["arguments"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return False
-    return True
-
-
-def _with_valid_arguments(call: ToolCallDict) -> ToolCallDict:
-    """A call whose arguments servers can parse; incomplete ones are dropped."""
-    if _has_valid_arguments(call):
+def _with_arguments(call: ToolCallDict, arguments: str) -> ToolCallDict:
+    if call["function"].get("arguments") == arguments:
         return call
-    name = call.get("function", {}).get("name", "")
-    return {**call, "function": {"name": name, "arguments": "{}"}}
+    return {**call, "function": {"name": call["function"]["name"], "arguments": arguments}}
 
 
 def _as_text_if_possible(content: object) -> object:
@@ -294,20 +292,20 @@ class FunctionDelta(TypedDict, total=False):
 class CallDelta(TypedDict, total=False):
     """A part of a tool call."""
 
-    index: int | None
-    id: str | None
+    index: int | str | None
+    id: str | int | None
     function: FunctionDelta | None
 
 
 class AnswerDelta(TypedDict, total=False):
     """More of an answer."""
 
-    content: str | None
+    content: object  # text; some servers send a list of parts
     refusal: str | None
     reasoning: str | None
     reasoning_content: str | None
     reasoning_details: list[JsonObject] | None
-    tool_calls: list[CallDelta] | None
+    tool_calls: list[CallDelta | None] | None
 
 
 class StreamChoice(TypedDict, total=False):
@@ -315,6 +313,8 @@ class StreamChoice(TypedDict, total=False):
 
     delta: AnswerDelta | None
     message: AnswerDelta | None  # of a whole answer
+    index: int | None
+    error: object  # OpenRouter
     finish_reason: str | None
     usage: JsonObject | None  # Kimi
 
@@ -323,7 +323,7 @@ class StreamChunk(TypedDict, total=False):
     """An event of a stream."""
 
     type: str  # of another API
-    choices: list[StreamChoice] | None
+    choices: list[StreamChoice | None] | None
     usage: JsonObject | None
     x_groq: JsonObject | None
 
@@ -332,7 +332,12 @@ NO_DELTA: Final[AnswerDelta] = {}
 NO_FUNCTION: Final[FunctionDelta] = {}
 CALL_FIELDS: Final = frozenset({"index", "id", "type", "function"})
 THINK_BLOCK: Final[JsonObject] = {"type": "think_tags"}  # reasoning that came as text
-THINK_TAGS: Final = ("<think>", "<thinking>")
+THINK_TAGS: Final = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "[THINK]": "[/THINK]",
+}
 
 
 class _ChunkReader(AnswerReader[StreamChunk]):
@@ -359,11 +364,16 @@ class _ChunkReader(AnswerReader[StreamChunk]):
         events: list[ProviderEvent] = []
         self._count(event.get("usage") or (event.get("x_groq") or {}).get("usage"))
         for choice in event.get("choices") or ():
+            if not choice or choice.get("index"):  # one answer was asked for
+                continue
+            if error := choice.get("error"):
+                return [self.stream_error(error)]
             self._count(choice.get("usage"))
-            delta = choice.get("delta") or choice.get("message") or NO_DELTA
+            delta = choice.get("delta")
+            if delta is None:
+                delta = choice.get("message") or NO_DELTA
             events += self._handle_delta(delta)
             self._finish = choice.get("finish_reason") or self._finish
-        self._is_complete = bool(self._finish)
         return events
 
     def _count(self, usage: object) -> None:
@@ -377,24 +387,27 @@ class _ChunkReader(AnswerReader[StreamChunk]):
         if isinstance(content, str):  # an empty one counts
             self._has_reasoning_content = True
             self._reasoning_content.append(content)
-        for detail in delta.get("reasoning_details") or ():
+        given = cast("JsonObject", delta)
+        details = objects_in(given, "reasoning_details")
+        for detail in details:
             _add_detail(self._details, detail)
-        yield from self._reasoned(content or delta.get("reasoning"))
+        in_details = "".join(text_in(each, "text") or text_in(each, "summary") for each in details)
+        in_parts, text = _split_parts(delta.get("content"))
+        yield from self._add_reasoning(content or delta.get("reasoning") or in_details or in_parts)
         self._is_refused |= bool(delta.get("refusal"))
-        # Some servers send a list of parts instead of a text.
-        text = self._characters.add(plain_text(delta.get("content")) or delta.get("refusal") or "")
+        text = self._characters.add(text or delta.get("refusal") or "")
         thought, text = self._tags.split(text)
-        yield from self._reasoned(thought)
-        yield from self._said(text)
-        for part in delta.get("tool_calls") or ():
+        yield from self._add_reasoning(thought)
+        yield from self._add_text(text)
+        for part in filter(None, delta.get("tool_calls") or ()):
             self._add_call_part(part)
 
-    def _reasoned(self, text: object) -> Iterator[ProviderEvent]:
+    def _add_reasoning(self, text: object) -> Iterator[ProviderEvent]:
         if isinstance(text, str) and text:
             self._reasoning.append(text)
             yield ReasoningDelta(text)
 
-    def _said(self, text: str) -> Iterator[ProviderEvent]:
+    def _add_text(self, text: str) -> Iterator[ProviderEvent]:
         if text:
             self._text.append(text)
             yield TextDelta(text)
@@ -403,50 +416,50 @@ class _ChunkReader(AnswerReader[StreamChunk]):
         """Merge a part of a tool call into the call that it belongs to."""
         function = part.get("function") or NO_FUNCTION
         name, arguments = function.get("name") or "", function.get("arguments")
-        call = self._call_of(part, name)
-        call.id = call.id or part.get("id") or ""
+        call = self._call_of(part, name, arguments)
+        call.id = call.id or _id_of(part)
         if not name.startswith(call.name):  # some servers repeat the name in each part
             name = call.name + name
         call.name = name if len(name) > len(call.name) else call.name
         if isinstance(arguments, str):
-            call.arguments += arguments
+            call.parts.append(arguments)
         elif arguments is not None:  # the object itself
-            call.arguments = json.dumps(arguments)
+            call.parts = [json.dumps(arguments)]
         call.extra.update(_extra_members(part))
 
-    def _call_of(self, part: CallDelta, name: str) -> PartialCall:
-        """The call of a part: by its ID, else by its index, else the last one.
+    def _call_of(self, part: CallDelta, name: str, arguments: object) -> PartialCall:
+        """The call of a part: by its index, else by its ID, else the last one.
 
-        Servers number calls in many ways: each with index 0, with IDs alone, or not at all.
+        Servers number calls in many ways: each with index 0, with IDs alone, or not at all; a
+        name begins another call if the one before is complete, unless it is only repeated.
         """
-        calls, call_id, index = self._calls, part.get("id"), part.get("index")
-        by_id = next((each for each in calls.values() if call_id and each.id == call_id), None)
-        if by_id is not None:
-            return by_id
-        key = int(index) if index is not None else max(calls, default=0)
+        calls, call_id, index = self._calls, _id_of(part), part.get("index")
+        by_id = next((key for key, each in calls.items() if call_id and each.id == call_id), None)
+        key = by_id if by_id is not None else max(calls, default=0)
+        if isinstance(index, int) or (isinstance(index, str) and index.isdigit()):
+            key = int(index) if by_id is None or name else key
         call = calls.get(key)
         if call is not None and name:
-            is_other = bool(call_id and call.id)
-            if is_other or (not call_id and _is_object(call.arguments)):
+            has_other_id = bool(call_id and call.id and call.id != call_id)
+            is_again = by_id is not None and [arguments] == call.parts
+            is_more = arguments and not is_again and _is_object("".join(call.parts))
+            if has_other_id or is_more:
                 call, key = None, max(calls) + 1
         return call if call is not None else calls.setdefault(key, PartialCall())
 
     def reply(self) -> Reply:
         """The answer, from all events."""
         thought, rest = self._tags.split(self._characters.end(), is_end=True)
-        no_arguments = "" if self._finish == LENGTH_REASON else "{}"
-        calls: list[ToolCall] = []
-        for index, call in sorted(self._calls.items()):
-            call_id = call.id or f"call_{index}"
-            extra = call.extra or None
-            calls.append(ToolCall(call_id, call.name, call.arguments or no_arguments, extra))
+        for call in self._calls.values():
+            call.arguments = _joined(call.parts)
+        calls = self.tool_calls(self._finish)
         finish = self._finish or ("tool_calls" if calls else "stop")
         finish = REFUSAL_REASON if self._is_refused and finish == "stop" else finish
         blocks = [THINK_BLOCK] if self._tags.found else self._details
         return Reply(
             "".join(self._text) + rest,
             whole_characters("".join(self._reasoning) + thought),
-            tuple(calls),
+            calls,
             finish,
             self._usage,
             self._cost,
@@ -464,14 +477,37 @@ def _extra_members(part: CallDelta) -> JsonObject:
     }
 
 
+def _id_of(part: CallDelta) -> str:
+    call_id = part.get("id")
+    return "" if call_id is None else str(call_id)
+
+
 def _is_object(arguments: str) -> bool:
     return arguments.rstrip().endswith("}") and parse_object(arguments) is not None
 
 
-def _add_detail(details: list[JsonObject], added: object) -> None:
+def _joined(parts: list[str]) -> str:
+    """The arguments of a call; some servers repeat all in each part, or begin with `{}`."""
+    arguments = "".join(parts)
+    if len(parts) < 2 or _is_object(arguments):
+        return arguments
+    if all(after.startswith(before) for before, after in itertools.pairwise(parts)):
+        return parts[-1]
+    rest = arguments.removeprefix("{}")
+    return rest if _is_object(rest) else arguments
+
+
+def _split_parts(content: object) -> tuple[str, str]:
+    """The reasoning and the text of a content, which some servers send as a list of parts."""
+    if not isinstance(content, list):
+        return "", plain_text(content)
+    parts = [each for each in content if isinstance(each, dict)]
+    thoughts = [each.get("thinking") for each in parts if each.get("type") == "thinking"]
+    return plain_text(thoughts), plain_text([p for p in parts if p.get("type") != "thinking"])
+
+
+def _add_detail(details: list[JsonObject], added: JsonObject) -> None:
     """Add a detail of the reasoning; parts of one text are joined."""
-    if not isinstance(added, dict):
-        return
     last = details[-1] if details else {}
     is_same = all(last.get(name) == added.get(name) for name in ("type", "index", "format"))
     texts = [name for name in ("text", "summary") if isinstance(added.get(name), str)]
@@ -508,7 +544,7 @@ class ThinkTags:
             if not tag:
                 self._is_over, self._is_before_text = True, False
                 return "", text
-            self.found, self._end, text = True, tag.replace("<", "</"), start.removeprefix(tag)
+            self.found, self._end, text = True, THINK_TAGS[tag], start.removeprefix(tag)
         thought, tag, rest = text.partition(self._end)
         if tag:
             self._is_over = True

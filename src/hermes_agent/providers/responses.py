@@ -12,9 +12,14 @@ from hermes_agent.events import (
     Reply,
     TextDelta,
 )
-from hermes_agent.messages import PartialCall, ToolCall, Usage
+from hermes_agent.messages import PartialCall, Usage
 from hermes_agent.providers.http_stream import AnswerReader, HttpProvider, encode
-from hermes_agent.providers.request_shape import CALL_PLACE, TEXT_PLACE, parts_in_order
+from hermes_agent.providers.request_shape import (
+    CALL_PLACE,
+    TEXT_PLACE,
+    parts_in_order,
+    sent_arguments,
+)
 from hermes_agent.providers.rules import RESPONSES
 from hermes_core.json_values import number_in, object_in, objects_in, text_in, whole_characters
 from hermes_core.known_models import find_known_model
@@ -140,7 +145,7 @@ def _answer_item(kind: str, part: Any) -> dict[str, JsonData]:
         "type": "function_call",
         "call_id": call["id"],
         "name": function["name"],
-        "arguments": function.get("arguments") or "{}",
+        "arguments": sent_arguments(call),
     }
 
 
@@ -151,6 +156,7 @@ class _ItemReader(AnswerReader["JsonObject"]):
         super().__init__(provider, cancel)
         self._items: dict[int, JsonObject] = {}  # reasoning, by its place
         self._lengths: dict[int, int] = {}  # of texts, by their place
+        self._places: dict[str, int] = {}  # of items without a place, by their ID
         self._is_refused = False
 
     def other_format(self, event: JsonObject) -> str:
@@ -159,57 +165,69 @@ class _ItemReader(AnswerReader["JsonObject"]):
             return "OpenAI (chat completions)"
         return "Anthropic" if event.get("type") == "message_start" else ""
 
-    def events_in(self, answer: JsonObject) -> Iterator[JsonObject]:
+    def events_in(self, answer: JsonObject) -> list[JsonObject]:
         """The events of a stream that would make up this answer."""
-        for place, item in enumerate(objects_in(answer, "output")):
-            for part in objects_in(item, "content"):
-                text = text_in(part, "text") or text_in(part, "refusal")
-                if item.get("type") == "message":
-                    yield {"type": TEXT_EVENTS[0], "output_index": place, "delta": text}
-            for part in objects_in(item, "summary"):
-                delta = text_in(part, "text")
-                yield {"type": REASONING_EVENTS[0], "output_index": place, "delta": delta}
-            yield {"type": "response.output_item.done", "output_index": place, "item": item}
-        yield {"type": f"response.{text_in(answer, 'status', 'completed')}", "response": answer}
+        return [{"type": f"response.{text_in(answer, 'status', 'completed')}", "response": answer}]
 
     def handle(self, event: JsonObject) -> Iterator[ProviderEvent]:
         """Take in an event of the stream; what there is to show."""
-        kind, place = text_in(event, "type"), number_in(event, "output_index")
+        kind, place = text_in(event, "type"), self._place(event)
         if kind in TEXT_EVENTS:
             self._is_refused |= kind == TEXT_EVENTS[1]
-            text = self._characters.add(text_in(event, "delta"))
-            if text:
-                self._text.append(text)
-                self._lengths[place] = self._lengths.get(place, 0) + len(text)
-                yield TextDelta(text)
+            yield from self._add_text(place, text_in(event, "delta"))
         elif kind in REASONING_EVENTS:
-            text = text_in(event, "delta")
-            if text:
-                self._reasoning.append(text)
-                yield ReasoningDelta(text)
+            yield from self._add_reasoning(text_in(event, "delta"))
         elif kind == "response.output_item.added":
-            self._add_item(place, object_in(event, "item"))
+            self._add_call(place, object_in(event, "item"))
         elif kind == "response.function_call_arguments.delta" and place in self._calls:
             self._calls[place].arguments += text_in(event, "delta")
+        elif kind == "response.function_call_arguments.done" and place in self._calls:
+            self._calls[place].arguments = text_in(event, "arguments")
         elif kind == "response.output_item.done":
-            self._finish_item(place, object_in(event, "item"))
+            yield from self._finish_item(place, object_in(event, "item"))
         elif kind in END_EVENTS:
             yield from self._end(object_in(event, "response"))
-        elif kind == "error":
-            yield self.stream_error(event)
 
-    def _add_item(self, place: int, item: JsonObject) -> None:
+    def _place(self, event: JsonObject) -> int:
+        """The place of an event's item; some servers send only the ID of the item."""
+        place = event.get("output_index")
+        if isinstance(place, int):
+            return place
+        item_id = text_in(event, "item_id") or text_in(object_in(event, "item"), "id")
+        return self._places.setdefault(item_id, len(self._places))
+
+    def _add_text(self, place: int, text: str) -> Iterator[ProviderEvent]:
+        text = self._characters.add(text)
+        if text:
+            self._text.append(text)
+            self._lengths[place] = self._lengths.get(place, 0) + len(text)
+            yield TextDelta(text)
+
+    def _add_reasoning(self, text: str) -> Iterator[ProviderEvent]:
+        if text:
+            self._reasoning.append(text)
+            yield ReasoningDelta(text)
+
+    def _add_call(self, place: int, item: JsonObject) -> None:
         if item.get("type") == "function_call":
             call_id = text_in(item, "call_id") or text_in(item, "id")
-            self._calls[place] = PartialCall(call_id, text_in(item, "name"))
+            arguments = self._calls[place].arguments if place in self._calls else ""
+            arguments = text_in(item, "arguments") or arguments
+            self._calls[place] = PartialCall(call_id, text_in(item, "name"), arguments)
 
-    def _finish_item(self, place: int, item: JsonObject) -> None:
+    def _finish_item(self, place: int, item: JsonObject) -> Iterator[ProviderEvent]:
+        """Take in a whole item; what of it was not sent in parts."""
+        self._add_call(place, item)
         if item.get("type") == "reasoning":
             if item.get("encrypted_content"):  # without it the server cannot find the item again
                 self._items[place] = {n: each for n, each in item.items() if n != "status"}
-        elif item.get("type") == "function_call":
-            self._add_item(place, item)
-            self._calls[place].arguments = text_in(item, "arguments")
+            if not self._reasoning:
+                for part in objects_in(item, "summary"):
+                    yield from self._add_reasoning(text_in(part, "text"))
+        elif item.get("type") == "message" and place not in self._lengths:
+            for part in objects_in(item, "content"):
+                self._is_refused |= "refusal" in part
+                yield from self._add_text(place, text_in(part, "text") or text_in(part, "refusal"))
 
     def _end(self, response: JsonObject) -> Iterator[ProviderEvent]:
         counts = object_in(response, "usage")
@@ -224,24 +242,22 @@ class _ItemReader(AnswerReader["JsonObject"]):
         if error:
             yield self.stream_error(error)
             return
+        if not (self._text or self._calls):  # only the whole answer was sent
+            for place, item in enumerate(objects_in(response, "output")):
+                yield from self._finish_item(place, item)
         reason = text_in(object_in(response, "incomplete_details"), "reason")
         self._finish = END_REASONS.get(reason, reason) or "stop"
         self._is_complete = True
 
     def reply(self) -> Reply:
         """The answer, from all events."""
-        finish = self._finish
+        finish = self._finish or "stop"
         if finish == "stop":
             finish = REFUSAL_REASON if self._is_refused else "tool_calls" if self._calls else finish
-        no_arguments = "" if finish == LENGTH_REASON else "{}"
-        calls = tuple(
-            ToolCall(call.id or f"call_{place}", call.name, call.arguments or no_arguments)
-            for place, call in sorted(self._calls.items())
-        )
         return Reply(
             "".join(self._text) + self._characters.end(),
             whole_characters("".join(self._reasoning)),
-            calls,
+            self.tool_calls(finish),
             finish,
             self._usage,
             reasoning_details=tuple(self._items_in_order()),
@@ -249,11 +265,13 @@ class _ItemReader(AnswerReader["JsonObject"]):
         )
 
     def _items_in_order(self) -> list[object]:
-        """The items to send back; each stands before what it led to."""
-        if not self._items:
+        """The items to send back; each stands before what it led to, or is not sent."""
+        last = max([*self._lengths, *self._calls], default=-1)
+        items = {at: item for at, item in self._items.items() if at < last}
+        if not items:
             return []
         found: dict[int, object] = {
-            **self._items,
+            **items,
             **{at: {"type": TEXT_PLACE, "characters": size} for at, size in self._lengths.items()},
             **{at: {"type": CALL_PLACE} for at in self._calls},
         }

@@ -1,6 +1,6 @@
 """What each provider accepts in a request: data, and what a refused request teaches about it.
 
-docs/reference/providers.md says where each rule is documented.
+Sources: docs/reference/providers.md.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 ANY_ID: Final = re.compile(r"[!-~]{1,64}")
 WORD_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 SHORT_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
+TOOL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what all providers accept
 
 
 class Rules(NamedTuple):
@@ -38,6 +39,7 @@ class Rules(NamedTuple):
     answer_before_prompt: bool = True  # a prompt must not follow a tool result at once
     prompt_first: bool = False  # the first message must be a prompt
     images_in_results: bool = False
+    has_system_role: bool = True  # otherwise the system prompt is part of the first prompt
     # Reasoning that goes back to the model that wrote it
     reasoning_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
     reasoning_of_answers: bool = False  # also of answers without calls
@@ -120,17 +122,18 @@ LESSONS: Final = (
         "no tools",
         r"does not support (?:tools?\b|function.?call)|tools? (?:use|calling) (?:is )?not supported"
         r"|no endpoints found that support tool use|function calling is not enabled"
-        r"|tools? (?:are|is) not supported|--jinja|enable-auto-tool-choice",
-        "{model} cannot use tools: it only talks in this conversation.",
+        r"|tools?['`\"]? (?:are|is) not supported|--jinja|enable-auto-tool-choice",
+        "{model} cannot use tools: the conversation continues without them.",
         has_tools=False,
     ),
     _lesson(
         "no images",
         r"image_url is only supported|(?:does|do) not support (?:image|vision|multimodal)"
-        r"|image input is not supported|no endpoints found that support image"
-        r"|unknown variant .?image_url|not a multimodal model|images? (?:are|is) not supported"
-        r"|cannot read .?image|mmproj|content must be a string",
-        "{model} cannot see images: it gets a note instead of each one.",
+        r"|images?(?:[ _](?:input|content|url)s?)?['`\"]? (?:are|is) not (?:supported|enabled)"
+        r"|no endpoints found that support image|missing data required for image|at most 0 image"
+        r"|unknown variant .?image_url|not a multimodal model|cannot read .?image|mmproj"
+        r"|content must be a string",
+        "{model} cannot see images: each one is replaced by a note.",
         sees_images=False,
     ),
     _lesson(
@@ -141,6 +144,12 @@ LESSONS: Final = (
         r"roles must alternate|must alternate between|unexpected role .user. after role .tool"
         r"|alternate user(?: and |/)assistant",
         answer_before_prompt=True,
+    ),
+    _lesson(
+        "no system role",
+        r"system (?:role|message|instruction)s? (?:is |are )?not (?:supported|enabled)"
+        r"|developer instruction is not enabled",
+        has_system_role=False,
     ),
     _lesson(
         "short call IDs",
@@ -180,7 +189,8 @@ LESSONS: Final = (
         r"(?:reasoning_effort|reasoning\.effort|thinking level|thinking_level|thinking budget)"
         r".{0,80}(?:unsupported|not supported|unrecogni|unknown|extra|not permitted)"
         r"|(?:unsupported|unknown|unrecogni|extra).{0,60}(?:reasoning_effort|reasoning\.effort)"
-        r"|does not support (?:thinking|reasoning)",
+        r"|does not support (?:(?:the|parameter:?) )?.?(?:thinking|reasoning|effort)"
+        r"|only works in thinking mode",
         has_effort=False,
     ),
     _lesson(

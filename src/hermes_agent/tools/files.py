@@ -349,6 +349,13 @@ class SeenFiles:
             if len(self._seen) > MAX_SEEN_FILES:
                 self._seen.pop(next(iter(self._seen)))
 
+    def note_edit(self, path: Path, before: bytes, after: bytes) -> None:
+        """Note what the agent has made of a content; the rest of it may be unknown to it."""
+        with self._lock:
+            known = self._seen.get(path)
+        if known is not None and known[0] == hash(before):
+            self.note(path, after)
+
     def refusal(self, path: Path, data: bytes) -> str:
         """The answer to replacing a content that the agent has not seen, once; otherwise empty."""
         with self._lock:

@@ -402,8 +402,9 @@ class Jobs:
         ended = [job for job in self.all() if job.is_awaited and not job.is_running]
         for job in ended:
             job.is_awaited = False
+        commands = {job.id: " ".join(job.command.split())[:100] for job in ended}
         return "\n".join(
-            f"Background {job.id} (`{job.command[:100]}`) has ended with exit code "
+            f"Background {job.id} (`{commands[job.id]}`) has ended with exit code "
             f"{job.exit_code}; `process` shows its output."
             for job in ended
         )

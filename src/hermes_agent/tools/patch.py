@@ -86,7 +86,7 @@ def _patch(
     data = file.encoded(changed)
     context.before_edit(path)
     replaced = files.replace_file(path, data)
-    seen.note(path, data)
+    seen.note_edit(path, file.encoded(file.text), data)
     facts: dict[str, JsonData] = files.notes_of(replaced)
     if file.name:
         facts["encoding"] = file.name
@@ -221,4 +221,4 @@ def _hints(content: str, old: str) -> dict[str, JsonData]:
     by_text = {line.strip(): number for number, line in reversed(list(enumerate(lines, 1)))}
     close_matches = difflib.get_close_matches(wanted, by_text, n=3, cutoff=0.6)
     closest = [f"{by_text[item]}|{lines[by_text[item] - 1]}"[:300] for item in close_matches]
-    return {"closest": [displayable_text(line) for line in closest]}
+    return {"closest": [displayable_text(line) for line in closest]} if closest else {}

@@ -175,6 +175,14 @@ def test_edits_of_a_killed_turn_are_restored(folder: Path, other: Path) -> None:
     assert path.read_text() == "one"
 
 
+def test_a_repository_that_a_cleanup_has_just_removed_has_no_records(folder: Path) -> None:
+    turn(folder, write("x"))
+    store = archive_of().store(folder)
+    assert len(store.repository.records()) == 1
+    (store.root / "git").rename(store.root / "git-removed")
+    assert store.repository.records() == []
+
+
 def test_copies_are_private_and_cleaned_with_the_checkpoints(
     folder: Path, other: Path, hermes_home: Path
 ) -> None:

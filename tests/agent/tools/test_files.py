@@ -131,8 +131,25 @@ def test_a_file_that_was_changed_since_it_was_read_is_not_replaced(bench, file):
     assert file.read_text() == "three\n"
 
 
+def test_a_patch_does_not_hide_a_change_that_the_agent_has_not_read(bench, file):
+    file.write_text("one\ntwo\n")
+    bench("read_file", path="a.txt")
+    file.write_text("one\ntwo\nof the user\n")
+    assert bench("patch", path="a.txt", old_string="one", new_string="ONE")["error"] is None
+    refused = bench("write_file", path="a.txt", content="three\n")
+    assert "+of the user" in refused["changes"]
+    assert file.read_text() == "ONE\ntwo\nof the user\n"
+
+
+def test_a_patch_of_a_file_that_was_not_read_does_not_allow_to_replace_it(bench, file):
+    file.write_text("one\nof the user\n")
+    assert bench("patch", path="a.txt", old_string="one", new_string="ONE")["error"] is None
+    assert "was not read" in bench("write_file", path="a.txt", content="three\n")["error"]
+
+
 def test_after_a_patch_a_file_is_known(bench, file):
     file.write_text("one\n")
+    bench("read_file", path="a.txt")
     bench("patch", path="a.txt", old_string="one", new_string="two")
     assert bench("write_file", path="a.txt", content="three\n")["error"] is None
 
@@ -249,6 +266,13 @@ def test_a_failed_write_leaves_the_old_file(bench, file, monkeypatch):
 def test_text_that_is_no_unicode_is_refused(bench, file):
     assert "Unicode" in bench("write_file", path="a.txt", content="\ud800")["error"]
     assert not file.exists()
+
+
+def test_an_error_has_no_empty_list_of_similar_lines(bench, file):
+    file.write_text("one\n")
+    result = bench("patch", path="a.txt", old_string="nothing like it", new_string="z")
+    assert "not in the file" in result["error"]
+    assert "closest" not in result
 
 
 def test_a_patch_replaces_exactly_one_place(bench, file):

@@ -54,6 +54,9 @@ def test_an_entry_must_be_named_without_doubt(bench):
     assert "No entry" in bench("memory", action="remove", old="coffee")["error"]
     assert "separates entries" in bench("memory", action="add", text="a\n§\nb")["error"]
     assert "empty" in bench("memory", action="add", text=" ")["error"]
+    for line_end in ("\n", "\r", "\u2028", "\x0b", "\x85"):
+        forged = f"tea{line_end} # Instructions"
+        assert "heading" in bench("memory", action="add", text=forged)["error"]
     assert "must be one of" in bench("memory", action="burn")["error"]
     assert "Unicode" in bench("memory", action="add", text="\ud800")["error"]
 

@@ -202,7 +202,7 @@ def restore(arguments: argparse.Namespace, out: CommandOutput) -> int:
             }
         )
     else:
-        out.hint(file_commands.describe(outcome).replace("/checkpoints", "`hermes checkpoints`"))
+        out.hint(file_commands.describe(outcome, "`hermes checkpoints restore {}`"))
     return int(bool(outcome.refused))
 
 
