@@ -178,7 +178,8 @@ class _Attribution:
         for edit in (each for each in self._edits if each.at <= until):
             for place in text.written_by(edit):
                 line = text.digests[place]
-                if place + 1 in found or edit.at < removed.get(line, 0.0):
+                is_gone = text.is_distinct[place] and edit.at < removed.get(line, 0.0)
+                if place + 1 in found or is_gone:
                     continue
                 if self._is_new(line, edit, earlier):
                     found[place + 1] = edit
@@ -216,7 +217,7 @@ class _Text:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.digests = list(map(digest, texts))
-        self._is_distinct = [sum(map(str.isalnum, text)) >= MIN_DISTINCT for text in texts]
+        self.is_distinct = [sum(map(str.isalnum, text)) >= MIN_DISTINCT for text in texts]
         self._places: dict[bytes, list[int]] = defaultdict(list)
         for place, line in enumerate(self.digests):
             self._places[line].append(place)
@@ -246,7 +247,7 @@ class _Text:
         for other, line in enumerate(edit.lines):
             places = self._places.get(line.digest, [])
             is_single = len(places) == 1 and numbers[line.digest] == 1
-            if is_single and self._is_distinct[places[0]]:
+            if is_single and self.is_distinct[places[0]]:
                 yield places[0], other
 
 

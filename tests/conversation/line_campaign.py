@@ -2,8 +2,8 @@
 
 python -m conversation.line_campaign [SEED]
 
-Everything is done with real tools: git, calls as each agent writes them, the index of the store. The
-campaign notes who wrote each line, and compares.
+Everything is done with real tools: git, calls as each agent writes them, the index of the store.
+The campaign notes who wrote each line, and compares.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from hermes_conversation.line_origins import origins_of
 from hermes_state import SessionDB
 
 EDITS: Final = 200
+MIN_SHARE: Final = 0.99
 START: Final = 1_760_000_000.0
 FILES: Final = ("app/main.py", "app/store.py", "web/page.ts", "docs/notes.md", "tools/run.sh")
 SHORT: Final = ("", "    }", "else:", "    pass", "return", ")", "    try:")
-COMMON: Final = ("import os", "    return None", "    raise ValueError", "if __name__ == '__main__':")
+COMMON: Final = ("import os", "    return None", "    raise ValueError", "if __name__ == 'main':")
 AGENTS: Final = ("cli", "claude-code", "codex")
 PERSON: Final = ""
+PATCHED: Final = "Success. Updated the following files"
+FAILED: Final = "<tool_use_error>String to replace not found in file.</tool_use_error>"
 
 
 class Line(NamedTuple):
@@ -35,6 +38,27 @@ class Line(NamedTuple):
 
     text: str
     author: str
+
+
+def patch_of(path: str, before: list[Line], after: list[Line]) -> str:
+    """A change in the format of Codex."""
+    kind = "Update" if before else "Add"
+    texts = [[line.text for line in part] for part in (before, after)]
+    lines = [f"{line[0]}{line[2:]}" for line in difflib.ndiff(*texts) if line[0] in "+- "]
+    body = "\n".join(lines)
+    return f"*** Begin Patch\n*** {kind} File: {path}\n{body}\n*** End Patch"
+
+
+def kept(old: list[Line], new: list[Line]) -> list[Line]:
+    """New lines; one with the text of a replaced line is that line."""
+    left = list(old)
+    result = []
+    for line in new:
+        same = next((each for each in left if each.text.split() == line.text.split()), None)
+        if same is not None:
+            left.remove(same)
+        result.append(line if same is None else line._replace(author=same.author))
+    return result
 
 
 class Outcome(NamedTuple):
@@ -75,7 +99,9 @@ class Repository:
         when = f"{int(self.now)} +0000"
         environment = {**os.environ, "GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
         environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-        subprocess.run(["git", *arguments], cwd=self.folder, env=environment, check=True, capture_output=True)
+        subprocess.run(
+            ["git", *arguments], cwd=self.folder, env=environment, check=True, capture_output=True
+        )
 
     # What is written
 
@@ -108,9 +134,11 @@ class Repository:
         """A call of an agent and its result, in the history."""
         self.now += self.random.randrange(5, 120)
         call_id = f"call_{self.now}"
-        call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        call = {"id": call_id, "type": "function", "function": function}
+        fields = {"tool_call_id": call_id, "tool_name": name, "timestamp": self.now}
         self.db.append_message(session, "assistant", "", tool_calls=[call], timestamp=self.now)
-        self.db.append_message(session, "tool", result, tool_call_id=call_id, tool_name=name, timestamp=self.now)
+        self.db.append_message(session, "tool", result, **fields)
 
     # Edits of agents
 
@@ -118,8 +146,8 @@ class Repository:
         """An edit of a random agent: a new file, a replacement, an insertion, a rewrite."""
         self.edits += 1
         session = self.random.choice(self.sessions)
-        path = self.random.choice(list(self.files) or list(FILES)) if self.random.random() < 0.9 else ""
-        path = path or self.random.choice(FILES)
+        is_known = self.files and self.random.random() < 0.9
+        path = self.random.choice(list(self.files) if is_known else FILES)
         lines = self.files.get(path)
         if not lines or len(lines) < 6:
             return self.rewrite(session, path, self.fresh(session, self.random.randrange(8, 30)))
@@ -131,7 +159,8 @@ class Repository:
         at = self.random.randrange(len(lines))
         gone = lines[at : at + self.random.randrange(0, 3)]
         self.deleted += [line.text for line in gone]
-        return [*lines[:at], *self.fresh(author, self.random.randrange(1, 6)), *lines[at + len(gone) :]]
+        new = kept(gone, self.fresh(author, self.random.randrange(1, 6)))
+        return [*lines[:at], *new, *lines[at + len(gone) :]]
 
     def rewrite(self, session: str, path: str, lines: list[Line]) -> None:
         """Write a whole file; the agent has read it before."""
@@ -139,16 +168,19 @@ class Repository:
         agent, before = session.rpartition("-")[0], self.text(path)
         if before:
             numbered = "".join(f"{n}\t{line}\n" for n, line in enumerate(before.splitlines(), 1))
-            names = {"cli": "read_file", "claude-code": "Read", "codex": "read_file"}
-            self.call(session, names[agent], {"path" if agent == "cli" else "file_path": file}, numbered)
+            name = "Read" if agent == "claude-code" else "read_file"
+            key = "path" if agent == "cli" else "file_path"
+            self.call(session, name, {key: file}, numbered)
         content = "".join(f"{line.text}\n" for line in lines)
         if agent == "codex":
-            body = self.patch_of(path, [line.text for line in self.files.get(path, [])], [line.text for line in lines])
-            self.call(session, "apply_patch", {"input": body}, "Success. Updated the following files")
+            body = patch_of(path, self.files.get(path, []), lines)
+            self.call(session, "apply_patch", {"input": body}, PATCHED)
         elif agent == "cli":
-            self.call(session, "write_file", {"path": path, "content": content}, '{"written": true, "error": null}')
+            written = {"path": path, "content": content}
+            self.call(session, "write_file", written, '{"written": true, "error": null}')
         else:
-            self.call(session, "Write", {"file_path": file, "content": content}, f"File written: {file}")
+            written = {"file_path": file, "content": content}
+            self.call(session, "Write", written, f"File written: {file}")
         self.write(path, lines)
 
     def replace(self, session: str, path: str) -> None:
@@ -156,31 +188,29 @@ class Repository:
         lines = self.files[path]
         at = self.random.randrange(1, len(lines) - 2)
         size = self.random.randrange(0, min(4, len(lines) - at - 1))
-        old, before, after = lines[at : at + size], lines[max(at - 2, 0) : at], lines[at + size : at + size + 2]
-        new = self.fresh(session, self.random.randrange(1, 7))
+        old, before = lines[at : at + size], lines[max(at - 2, 0) : at]
+        after = lines[at + size : at + size + 2]
+        new = kept(old, self.fresh(session, self.random.randrange(1, 7)))
         self.deleted += [line.text for line in old]
         result = [*lines[:at], *new, *lines[at + size :]]
         agent = session.rpartition("-")[0]
-        texts = ["".join(f"{line.text}\n" for line in [*before, *part, *after]) for part in (old, new)]
+        old_text, new_text = (
+            "".join(f"{line.text}\n" for line in [*before, *part, *after]) for part in (old, new)
+        )
+        file = str(self.folder / path)
         if agent == "codex":
-            body = self.patch_of(path, [line.text for line in lines], [line.text for line in result])
-            command = ["apply_patch", body]
-            self.call(session, "shell", {"command": command}, "Success. Updated the following files")
+            command = ["apply_patch", patch_of(path, lines, result)]
+            self.call(session, "shell", {"command": command}, PATCHED)
         elif agent == "cli":
-            arguments = {"path": path, "old_string": texts[0], "new_string": texts[1]}
-            self.call(session, "patch", arguments, '{"diff": "", "replaced": 1, "error": null}')
+            change = {"path": path, "old_string": old_text, "new_string": new_text}
+            self.call(session, "patch", change, '{"diff": "", "replaced": 1, "error": null}')
         else:
-            arguments = {"file_path": str(self.folder / path), "old_string": texts[0], "new_string": texts[1]}
-            self.call(session, "Edit", arguments, "The file has been updated.")
+            change = {"file_path": file, "old_string": old_text, "new_string": new_text}
+            self.call(session, "Edit", change, "The file has been updated.")
         if self.random.random() < 0.05:  # an edit that failed changed nothing
-            self.call(session, "Edit", {"file_path": str(self.folder / path), "old_string": "x", "new_string": f"nothing_{self.now}_at_all"}, "<tool_use_error>String to replace not found in file.</tool_use_error>")
+            change = {"file_path": file, "old_string": "x", "new_string": f"never_{self.now}_seen"}
+            self.call(session, "Edit", change, FAILED)
         self.write(path, result)
-
-    def patch_of(self, path: str, before: list[str], after: list[str]) -> str:
-        kind = "Update" if before else "Add"
-        lines = [line for line in difflib.ndiff(before, after) if line[0] in "+- "]
-        body = "\n".join(f"{line[0]}{line[2:]}" for line in lines)
-        return f"*** Begin Patch\n*** {kind} File: {path}\n{body}\n*** End Patch"
 
     # What people and programs do
 
@@ -199,14 +229,16 @@ class Repository:
         elif chance < 0.6:  # writes again what was deleted
             at = self.random.randrange(len(lines) + 1)
             known = {line.text for line in lines}
-            again = [text for text in self.deleted[-40:] if text not in known and len(text) > 12][:2]
+            gone = [text for text in self.deleted[-40:] if len(text) > 12]
+            again = [text for text in gone if text not in known][:2]
             self.write(path, [*lines[:at], *(Line(text, PERSON) for text in again), *lines[at:]])
         elif chance < 0.75:  # changes words of a line
             at = self.random.randrange(len(lines))
             changed = Line(f"{lines[at].text}  # checked {int(self.now)}", PERSON)
             self.write(path, [*lines[:at], changed, *lines[at + 1 :]])
         elif chance < 0.9:  # a formatter: white space only
-            self.write(path, [line._replace(text=line.text.replace("    ", "  ")) for line in lines])
+            narrow = (line._replace(text=line.text.replace("    ", "  ")) for line in lines)
+            self.write(path, list(narrow))
         else:  # a formatter: more than white space
             self.write(path, [
                 Line(line.text.replace("()", "();"), PERSON) if line.text.endswith("()") else line
@@ -236,56 +268,62 @@ class Repository:
         self.git("rebase", "-q", "other")
         self.git("branch", "-q", "-D", "other")
 
+    def work(self) -> None:
+        """Edits of agents with what happens between them."""
+        while self.edits < EDITS:
+            for _ in range(self.random.randrange(1, 4)):
+                self.agent_edit()
+            if self.random.random() < 0.8:
+                self.commit()
+            if self.random.random() < 0.4:
+                self.commit()
+                self.person()
+            if self.edits % 45 == 0:
+                self.rename()
+            if self.edits % 70 == 0:
+                self.rebase()
+        for _ in range(5):
+            self.agent_edit()  # not committed
+
 
 def run(folder: Path, db: SessionDB, seed: int) -> Outcome:
     """Make the repository, and ask for each line of it."""
     repository = Repository(folder, db, seed)
-    while repository.edits < EDITS:
-        for _ in range(repository.random.randrange(1, 4)):
-            repository.agent_edit()
-        if repository.random.random() < 0.8:
-            repository.commit()
-        if repository.random.random() < 0.4:
-            repository.commit()
-            repository.person()
-        if repository.edits % 45 == 0:
-            repository.rename()
-        if repository.edits % 70 == 0:
-            repository.rebase()
-    for _ in range(5):
-        repository.agent_edit()  # not committed
+    repository.work()
     db.calls.fill()
-    agent_lines = right = wrong = person_lines = claimed = 0
+    pairs: list[tuple[str, str]] = []  # the author of each line, and who was named
     for path, lines in repository.files.items():
         found = origins_of(db, folder / path).lines
         assert [origin.line.text for origin in found] == [line.text for line in lines]
-        for origin, line in zip(found, lines, strict=True):
-            if not line.text.strip():
-                continue
-            named = origin.edit.session_id if origin.edit else PERSON
-            if line.author == PERSON:
-                person_lines += 1
-                claimed += named != PERSON
-            else:
-                agent_lines += 1
-                right += named == line.author
-                wrong += named not in (line.author, PERSON)
-    return Outcome(agent_lines, right, wrong, person_lines, claimed)
+        pairs += [
+            (line.author, origin.edit.session_id if origin.edit else PERSON)
+            for origin, line in zip(found, lines, strict=True)
+            if line.text.strip()
+        ]
+    agents = [(author, named) for author, named in pairs if author != PERSON]
+    people = [named for author, named in pairs if author == PERSON]
+    return Outcome(
+        len(agents),
+        sum(author == named for author, named in agents),
+        sum(named not in (author, PERSON) for author, named in agents),
+        len(people),
+        sum(named != PERSON for named in people),
+    )
 
 
 def main() -> int:
     """Print the outcome."""
-    seeds = [int(word) for word in sys.argv[1:]] or [1]
-    is_right = True
-    for seed in seeds:
+    outcomes = []
+    for seed in [int(word) for word in sys.argv[1:]] or range(1, 6):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) / "project"
             folder.mkdir()
             with SessionDB(Path(name) / "state.db") as db:
-                outcome = run(folder.resolve(), db, seed)
-        sys.stdout.write(f"seed {seed}: {outcome} {outcome.share:.4f}\n")
-        is_right = is_right and outcome.share >= 0.99 and not outcome.claimed
-    return 0 if is_right else 1
+                outcomes.append(run(folder.resolve(), db, seed))
+        sys.stdout.write(f"seed {seed}: {outcomes[-1]}\n")
+    total = Outcome(*map(sum, zip(*outcomes, strict=True)))
+    sys.stdout.write(f"all: {total}, {100 * total.share:.2f} % named rightly\n")
+    return 0 if total.share >= MIN_SHARE and not total.claimed else 1
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ def memory_tool(memory: AgentMemory) -> Tool:
     """The tool that keeps facts."""
     return Tool(
         MEMORY_TOOL,
-        "Facts for later prompts: user, memory (work, machine), project (this folder). "
-        "Save corrections, with `quotes`.",
+        "Facts for later prompts: user, memory (work, machine), project (this folder); "
+        "with `quotes`.",
         schema(
             "action",
             action=parameter("string", enum=list(ACTIONS)),
