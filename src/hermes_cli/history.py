@@ -94,6 +94,16 @@ def open_or_create() -> SessionDB:
     return open_for_reading() if exists() else SessionDB(purge_hook=keep_facts)
 
 
+def open_to_complete() -> SessionDB:
+    """Open the history for what commands that show something complete; read-only if it must be."""
+    if not exists():
+        return SessionDB(purge_hook=keep_facts)
+    try:
+        return SessionDB(purge_hook=keep_facts)
+    except StoreUnavailableError:
+        return SessionDB(read_only=True)
+
+
 def open_for_writing() -> SessionDB:
     """Open the existing history for changes."""
     if not exists():

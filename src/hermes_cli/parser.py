@@ -51,6 +51,7 @@ COMMANDS = (
     CommandEntry("sessions", "sessions.command", "manage conversations"),
     CommandEntry("search", "sessions.search", "search all messages, in your own words"),
     CommandEntry("ask", "sessions.ask", "answer a question from your history, with quotations"),
+    CommandEntry("why", "sessions.why", "show which conversation wrote a line of a file"),
     CommandEntry("memory", "memory", "show what the agent remembers, and why"),
     CommandEntry("checkpoints", "sessions.checkpoints", "show and undo file changes of the agent"),
     CommandEntry("usage", "sessions.usage", "show tokens and cost by day, model or project"),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hermes_state.store import SessionDB
 
 MAX_BYTES: Final = 5_000_000
-MIN_DISTINCT: Final = 8  # letters and digits of a line that is recognized by itself
+MIN_DISTINCT: Final = 8  # letters and digits of a line that needs no neighbours
 MAX_CHECKED_COMMITS: Final = 30
 CLOCK_SECONDS: Final = 1.0  # git counts whole seconds
 

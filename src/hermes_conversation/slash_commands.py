@@ -19,6 +19,7 @@ from hermes_agent.tools.todo import format_items
 from hermes_conversation import (
     file_commands,
     history_answers,
+    origin_report,
     remembered_facts,
     scheduled_jobs,
 )
@@ -334,6 +335,17 @@ def _memory(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(f"{MEMORY_DONE[name]}: {fact.text}\n/memory undo undoes it.")
 
 
+def _why(conversation: Conversation, words: str) -> CommandOutcome:
+    if not words:
+        raise UsageError("Usage: /why FILE[:LINE]")
+    folder = conversation.agent.cwd
+    file, _, _ = origin_report.parse_place(words, folder)
+    origin_report.readable_file(str(file), folder)
+    conversation.db.calls.fill(origin_report.MAX_FILL_SECONDS)
+    report = origin_report.report_of(conversation.db, words, folder)
+    return CommandOutcome(with_command_name(origin_report.as_text(report)))
+
+
 def _skills(conversation: Conversation, _words: str) -> CommandOutcome:
     rows = [
         (skill.name, f"unavailable: {skill.problem}" if skill.problem else skill.description)
@@ -521,6 +533,8 @@ COMMANDS: Final = (
                  "[name | list [words]]", (), False, Right.ADMINISTER, _EVERYWHERE, True),
     SlashCommand("memory", "show what is remembered, and why", _memory,
                  MEMORY_HINT, (), True, Right.MEMORY, _EVERYWHERE, True),
+    SlashCommand("why", "show which conversation wrote a line", _why,
+                 "FILE[:LINE]", (), True, Right.ALL_FILES, _EVERYWHERE, True),
     SlashCommand("skills", "list skills", _skills,
                  "", (), True, Right.EXTENSIONS, _EVERYWHERE, True),
     SlashCommand("todo", "show the agent's todo list", _todo,

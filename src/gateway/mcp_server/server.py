@@ -25,6 +25,7 @@ from gateway.mcp_server.tools import (  # the library reads annotations
     ConversationMessages,
     EventPage,
     GivenAnswer,
+    LineAuthor,
     MatchingMessage,
     McpCaller,
     McpTools,
@@ -194,6 +195,10 @@ class ServedTools:
             context, lambda c: self._tools.history_ask(c, question, with_model=use_model)
         )
 
+    async def why_line(self, context: Context[Any], file: str, line: int) -> LineAuthor:
+        """Name the conversation and the prompt that wrote a line of a file, given by full path."""
+        return await self._run(context, lambda c: self._tools.why_line(c, file, line))
+
     async def conversation_get(self, context: Context[Any], conversation: str) -> ConversationFacts:
         """Describe a conversation, given by ID, title or `last`."""
         return await self._run(context, lambda c: self._tools.conversation_get(c, conversation))
@@ -265,6 +270,7 @@ def build_server(
         tools.conversations_list,
         tools.conversations_search,
         tools.history_ask,
+        tools.why_line,
         tools.conversation_get,
         tools.messages_read,
         tools.attachments_fetch,

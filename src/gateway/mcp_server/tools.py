@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 from gateway.outbound import direct_send
 from gateway.platforms.names import API_KEY_USER, Platform
 from gateway.process.config_loader import config_of_home
-from hermes_conversation import history_answers
+from hermes_conversation import history_answers, origin_report
 from hermes_conversation.history_scope import ConversationHistory
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.media_store import is_reference, url_of
@@ -64,6 +65,38 @@ class MatchingMessage(BaseModel):
     role: str
     at: float
     text: str
+
+
+class WritingTurn(BaseModel):
+    """The turn of an agent that wrote a line."""
+
+    session_id: str
+    title: str | None
+    agent: str
+    at: float
+    message_id: int
+    prompt_message_id: int | None
+    prompt: str
+
+
+class LineCommit(BaseModel):
+    """The commit that a line came with."""
+
+    id: str
+    at: float
+    author: str
+    summary: str
+
+
+class LineAuthor(BaseModel):
+    """Who wrote a line: an agent in a conversation, a person, or unknown."""
+
+    first: int
+    last: int
+    lines: list[str]
+    written_by: Literal["agent", "person", "unknown"]
+    conversation: WritingTurn | None
+    commit: LineCommit | None
 
 
 class CitedSentence(BaseModel):
@@ -292,6 +325,14 @@ class McpTools:
         else:
             answer = history_answers.quote(allowed, question, history_answers.MAX_BUDGET_TOKENS)
         return CitedAnswer.model_validate(history_answers.as_fields(answer))
+
+    def why_line(self, caller: McpCaller, file: str, line: int) -> LineAuthor:
+        """The conversation that wrote a line of a file on this machine."""
+        caller.require(Right.ALL_FILES, "The files of this machine")
+        self._db.calls.fill(origin_report.MAX_FILL_SECONDS)
+        place = f"{origin_report.readable_file(file, Path('/'))}:{line}"
+        report = origin_report.report_of(self._db, place, Path("/"))
+        return LineAuthor.model_validate(report.ranges[0].as_fields())
 
     def conversations_search(
         self, caller: McpCaller, query: str, limit: int

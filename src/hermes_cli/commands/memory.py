@@ -11,8 +11,7 @@ from hermes_cli import history
 from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import remembered_facts
 from hermes_core import human_format
-from hermes_core.errors import StoreUnavailableError, UsageError
-from hermes_state.store import SessionDB
+from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -87,19 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _open() -> SessionDB:
-    """The history; edits of the files are taken over, if it can be written."""
-    if not history.exists():
-        return SessionDB()
-    try:
-        return history.open_for_writing()
-    except StoreUnavailableError:
-        return history.open_for_reading()
-
-
 def list_facts(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the facts in a state."""
-    with _open() as db:
+    with history.open_to_complete() as db:
         memory = AgentMemory(db)
         facts = remembered_facts.all_facts(memory)
         states = {fact.state for fact in facts} if arguments.all else {arguments.state or "active"}
@@ -121,7 +110,7 @@ def list_facts(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def add_fact(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Remember a fact of the owner."""
-    with _open() as db:
+    with history.open_to_complete() as db:
         memory = AgentMemory(db)
         target = "user" if arguments.user else "memory"
         try:
@@ -140,7 +129,7 @@ def add_fact(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print a fact with everything about it."""
-    with _open() as db:
+    with history.open_to_complete() as db:
         memory = AgentMemory(db)
         shown = remembered_facts.shown(db, remembered_facts.fact_of(memory, arguments.number))
         if arguments.json:
@@ -171,7 +160,7 @@ def _use(fact: Fact) -> str:
 
 def why(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the evidence of a fact."""
-    with _open() as db:
+    with history.open_to_complete() as db:
         shown = remembered_facts.shown(
             db, remembered_facts.fact_of(AgentMemory(db), arguments.number)
         )
@@ -202,7 +191,7 @@ def _changing(change: Change, done: str) -> Callable[[argparse.Namespace, Comman
     """An action that changes one fact."""
 
     def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
-        with _open() as db:
+        with history.open_to_complete() as db:
             memory = AgentMemory(db)
             fact = remembered_facts.fact_of(memory, arguments.number)
             change(memory, fact)
@@ -218,7 +207,7 @@ def _changing(change: Change, done: str) -> Callable[[argparse.Namespace, Comman
 
 def undo_change(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Undo what was changed last."""
-    with _open() as db:
+    with history.open_to_complete() as db:
         memory = AgentMemory(db)
         number = arguments.number
         fact = None if number is None else remembered_facts.fact_of(memory, number)
@@ -244,7 +233,7 @@ def _change_fields(change: FactChange) -> dict[str, object]:
 
 def search_facts(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the facts that share words with a query."""
-    with _open() as db:
+    with history.open_to_complete() as db:
         facts = remembered_facts.all_facts(AgentMemory(db))
         found = remembered_facts.matching(facts, " ".join(arguments.query))
         if arguments.json:
@@ -256,7 +245,7 @@ def search_facts(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Compare all facts with their evidence."""
-    with _open() as db:
+    with history.open_to_complete() as db:
         memory = AgentMemory(db)
         changed = db.facts.check()
         for target in MEMORY_KINDS:

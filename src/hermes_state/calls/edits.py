@@ -171,7 +171,7 @@ def _with_neighbours(lines: Sequence[bytes], flags: Sequence[bool]) -> tuple[Edi
 
 
 def _replaced(part: Mapping[str, Any]) -> list[FileEdit]:
-    """What a replacement changes; nothing if it is no replacement."""
+    """What a replacement changes; nothing for other calls."""
     new = _text(part, NEW_KEYS, default=None)
     if new is None:
         return []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
     from hermes_state.engine.transaction import Reader
 
-# A copy that a compaction or a branch made is no call of its own.
+# Copies that a compaction or a branch made are left out.
 ROWS: Final = f"""
     SELECT m.id, m.role, m.content, m.tool_calls, m.tool_call_id, {amount_sql("m.timestamp")}
     FROM messages m
