@@ -66,6 +66,13 @@ WRAPPERS = {
     "jobs": Wrapper(),
 }
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"})
+BASH_NAMES = frozenset({"bash", "rbash"})
+POSIX_SHELLS = frozenset({"sh", "dash", "ash"})
+# What bash reads in another way than a shell with the language of POSIX.
+BASHISMS = re.compile(
+    r"\(\(|\[\[|\$['\"]|&>|>&\D|[<>]\(|\{[^{}\s]*(?:,|\.\.)|<<<|\|&|;&|\b(?:function|coproc|select|time)\b"
+)
+PLAIN_SCRIPT = re.compile(r"[\w\s./:@%+,;&|'\"-]*")
 INTERPRETERS = re.compile(
     r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|osascript|pwsh)[\d.]*"
 )
@@ -154,7 +161,7 @@ def inner_script(command: ShellCommand) -> str | None:
     if option is not None and (text := _after_option(words, option)) is not None:
         return text
     if program in SHELLS:
-        return _of_shell(command)
+        return _as_bash_reads(program, _of_shell(command))
     if program in TEXT_READERS and not inner_words(command):
         return _read_by(command)
     return _of_words(program, words, command)
@@ -221,6 +228,18 @@ def _of_shell(command: ShellCommand) -> str | None:
         elif not word.startswith("-") and words[place - 1] not in {"-O", "-o", "--rcfile"}:
             return UNKNOWN_PART if _is_no_file(word) else None
     return _read_by(command)
+
+
+def _as_bash_reads(program: str, script: str | None) -> str | None:
+    """The script of a shell; one that bash reads in another way is not known.
+
+    `((boom))` is arithmetic for bash, and runs boom in sh.
+    """
+    if script is None or program in BASH_NAMES:
+        return script
+    if program in POSIX_SHELLS:
+        return script + UNKNOWN_PART if BASHISMS.search(script) else script
+    return script if PLAIN_SCRIPT.fullmatch(script) else script + UNKNOWN_PART
 
 
 def _is_no_file(word: str) -> bool:

@@ -284,13 +284,26 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return False  # `{x}>f` is a redirection, and not a word before one
     if node.type == "heredoc_redirect":
         return is_sound(node, text)
-    if (node.type in SINGLE_WORD_TYPES and _is_torn(node, data)) or _is_ended_test(node):
+    is_torn = node.type in SINGLE_WORD_TYPES and _is_torn(node, data)
+    if is_torn or _is_ended_test(node) or _feeds_stray_words(node):
         return False
     ends_word = node.type in {"file_redirect", "herestring_redirect", "variable_assignment"}
     if ends_word and data[node.end_byte : node.end_byte + 1].strip(WORD_ENDS):
         return False  # bash takes what follows for a part of the word
     is_sound_token = node.child_count > 0 or (_is_apart(node, data) and _is_sound_leaf(node))
     return is_sound_token and _is_sound_text(node)
+
+
+def _feeds_stray_words(node: Node) -> bool:
+    """Whether the command stands behind its input: the parser does not see who reads it."""
+    if node.type != "redirected_statement":
+        return False
+    body = [child for child in node.named_children if not child.type.endswith("_redirect")]
+    return all(child.type == "variable_assignment" for child in body) and any(
+        child.type != "file_redirect" or source(child).lstrip("0123456789").startswith("<")
+        for child in node.named_children
+        if child.type.endswith("_redirect")
+    )
 
 
 def _is_ended_test(node: Node) -> bool:
