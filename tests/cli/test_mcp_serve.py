@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
 READING = {
-    "conversations_list", "conversations_search", "history_ask", "conversation_get",
+    "conversations_list", "conversations_search", "history_ask", "why_line", "conversation_get",
     "messages_read", "attachments_fetch", "channels_list", "events_poll", "events_wait",
     "permissions_list_open",
 }  # fmt: skip

@@ -8,6 +8,7 @@ the two is not taken for an edit.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from hermes_agent.memory.evidence import FactWords, OwnerMessage, owner_messages
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hermes_state.store import SessionDB
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 Target = Literal["memory", "user"]
 MIN_EDITED: Final = 0.5  # similarity of an entry to the one that it replaces
 MAX_OWN_CHARACTERS: Final = min(kind.characters for kind in MEMORY_KINDS.values())
@@ -91,10 +93,13 @@ class AgentMemory:
         """All facts of a file, oldest first; edits by hand are taken over."""
         known = self._facts.of_file(self.file_name(target))
         is_in_step = _is_in_step(known, MemoryText(self._content(target)).entries, target)
-        if not is_in_step and not self._db.engine.read_only:
+        if is_in_step or self._db.engine.read_only:
+            return known
+        try:
             self._edit(target, "owner", lambda _editor: None)
-            known = self._facts.of_file(self.file_name(target))
-        return known
+        except OSError as error:  # the facts are in the store; their file has to wait
+            log.warning("the memory file was not written: %s", error)
+        return self._facts.of_file(self.file_name(target))
 
     def active(self, target: str) -> list[Fact]:
         """The facts that are believed, oldest first."""
@@ -264,7 +269,7 @@ class AgentMemory:
     def _local_content(self, target: str) -> bytes:
         try:
             return self.path(target).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return b""
 
     def _edit(
