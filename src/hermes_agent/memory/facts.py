@@ -8,6 +8,7 @@ the two is not taken for an edit.
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
@@ -234,10 +235,13 @@ class AgentMemory:
         """
         self._facts.check(with_text=False)
         facts = [fact for fact in self.active(target) if _fits(fact, cwd)]
-        asked = set(FactWords.of(question).stems)
+
+        @functools.cache
+        def stems(text: str) -> frozenset[str]:
+            return frozenset(FactWords.of(text).stems)
 
         def order(fact: Fact) -> tuple[bool, bool, int, float]:
-            shared = len(asked & set(FactWords.of(fact.text).stems))
+            shared = len(stems(question) & stems(fact.text))
             return not fact.is_pinned, not fact.folder, -shared, -fact.changed_at
 
         return _within_limit(target, facts, order)
@@ -429,8 +433,10 @@ def _replace_edited(text: MemoryText, facts: Sequence[Fact]) -> None:
 
 def _within_limit(target: str, facts: list[Fact], order: Callable[[Fact], Any]) -> list[Fact]:
     """The most important facts that fit, in their own order."""
-    texts = (fact.text for fact in sorted(facts, key=order))
-    taken = set(fitting(texts, MEMORY_KINDS[target].characters))
+    limit = MEMORY_KINDS[target].characters
+    if used_characters([fact.text for fact in facts]) <= limit:
+        return facts
+    taken = set(fitting((fact.text for fact in sorted(facts, key=order)), limit))
     return [fact for fact in facts if fact.text in taken]
 
 
