@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from hermes_import.writers.writer import WRITERS
 from support.agent_models import AgentModel
 from support.agent_programs import IS_INSTALLED, AgentPrograms, codex_server
 from support.handed_conversations import SESSION, write_conversation
+from support.tmux import Tmux
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,6 +172,29 @@ def test_codex_lists_and_shows_the_conversation(
     commands = [item for item in items if item["type"] == "commandExecution"]
     assert [item["exitCode"] for item in commands] == [0, 3]
     assert commands[0]["aggregatedOutput"] == "7 README.md\n"
+
+
+SCREENS = {
+    "claude-code": ["Read 1 file", "Ran 1 shell command"],
+    "codex": ["Ran wc -w README.md", "7 README.md", "Called hermes.read_file", "Exited (status 3)"],
+    "opencode": ["$ wc -w README.md", "7 README.md", "Read README.md", "$ exit 3"],
+    "pi": ["$ wc -w README.md", "7 README.md", "read README.md", "exited with code 3"],
+}
+
+
+@pytest.mark.parametrize("project", ["project"], indirect=True)
+@pytest.mark.parametrize("agent", WRITERS)
+def test_the_screen_shows_the_tool_calls(
+    agent: str, db: SessionDB, home: Path, project: Path, programs: AgentPrograms, tmp_path: Path
+) -> None:
+    write_conversation(db, project)
+    native_id = hand_over(db, agent, programs)
+    command = programs.screen_command(agent, native_id)
+    with Tmux(tmp_path, 110, 70, **programs.environment) as window:
+        window.type(f"cd {shlex.quote(str(project))}; {shlex.join(command)}\n")
+        screen = window.wait_for("Noted the walrus.")
+    for text in ["How many words has README.md?", "Seven, and a pelican.", *SCREENS[agent]]:
+        assert text in screen, screen
 
 
 def test_opencode_lists_the_conversation(

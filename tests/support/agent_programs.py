@@ -47,6 +47,24 @@ class AgentPrograms:
         }
         return self.run(agent, *arguments[agent])
 
+    def screen_command(self, agent: str, native_id: str) -> list[str]:
+        """The command that resumes a session on a screen, past the questions of a first start."""
+        if agent == "claude-code":
+            project = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+            settings = {
+                "hasCompletedOnboarding": True,
+                "customApiKeyResponses": {"approved": [KEY], "rejected": []},
+                "projects": {str(self._project): project},
+            }
+            self._write(".claude.json", json.dumps(settings))
+        command = self.command(agent)
+        if agent == "codex":
+            with (self._home / ".codex" / "config.toml").open("a", encoding="utf-8") as file:
+                file.write(f"\n[projects.{json.dumps(str(self._project))}]\n")
+                file.write('trust_level = "trusted"\n')
+        word = {"claude-code": "--resume", "codex": "resume"}.get(agent, "--session")
+        return [*command, word, native_id]
+
     def run(self, agent: str, *arguments: str) -> str:
         """The standard output of a program; it must succeed."""
         done = subprocess.run(
