@@ -278,6 +278,34 @@ def test_branches_and_rows_without_an_identity_are_recognized(
     assert contents(db, returned)[:11] == contents(db, branch)
 
 
+@pytest.mark.parametrize("agent", WRITERS)
+def test_the_other_agent_gets_what_the_model_sees(
+    agent: str, db: SessionDB, home: Path, tmp_path: Path
+) -> None:
+    write_conversation(db, tmp_path)
+    kept = db.messages.get_messages_as_conversation(SESSION)[-1:]
+    summary: Any = {"role": "user", "content": "A summary of it.", "timestamp": START + 15}
+    db.edits.archive_and_compact(SESSION, [summary, *kept])
+    db.append_message(SESSION, "user", "Undone.", timestamp=START + 20)
+    db.edits.undo(SESSION)
+    db.append_message(SESSION, "user", "After it.", timestamp=START + 30)
+    live = contents(db, SESSION)
+    assert live == ["A summary of it.", "Noted the walrus. 👋🏽", "After it."]
+    handoff = hand_to_agent(db, SESSION, agent)
+    text = handoff.path.read_text("utf-8")
+    assert all(each in text for each in live)
+    assert "How many words" not in text
+    assert "Undone." not in text
+    other = OtherAgent(db, agent, home)
+    other.accept(handoff)
+    assert other.imported().new == 0
+    other.add_turn(handoff)
+    report = other.imported()
+    assert (report.messages, report.copies) == (2, 3)
+    [returned] = [each.session_id for each in db.imports.all()]
+    assert contents(db, returned) == [*live, "And 1?", "It is 1."]
+
+
 def test_a_purged_original_is_not_counted_again(db: SessionDB, home: Path, tmp_path: Path) -> None:
     write_conversation(db, tmp_path)
     handoff = hand_to_agent(db, SESSION, "claude-code")

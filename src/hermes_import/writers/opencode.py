@@ -65,7 +65,8 @@ class OpenCodeWriter:
 
     def pieces(self, talk: HandedConversation) -> Iterator[bytes]:
         messages = OpenCodeMessages(talk, self._model(talk)).all()
-        started_at = int(min(talk.started_at, talk.messages[0].at) * 1000)
+        # What is older than its session is a copy to the importer: no message may be.
+        started_at = int(min(talk.started_at, *(message.at for message in talk.messages)) * 1000)
         info = {
             "id": session_id(talk.native_id),
             "slug": f"hermes-{talk.native_id[:8]}",
@@ -115,6 +116,7 @@ class OpenCodeMessages:
         self._model = model
         self._session_id = session_id(talk.native_id)
         self._latest = 0
+        self._created = 0
         self._prompt_id = ""
 
     def all(self) -> list[JsonData]:
@@ -137,6 +139,8 @@ class OpenCodeMessages:
         return f"{prefix}_{time:012x}hermes{message.uid}"
 
     def _message(self, message: HandedMessage, results: Mapping[str, HandedMessage]) -> Fields:
+        # opencode sorts by time, and a summary is newer than the messages that follow it.
+        self._created = max(self._created, message.milliseconds)
         own_id = self._id("msg", message)
         if message.role == "user":
             self._prompt_id = own_id
@@ -149,11 +153,11 @@ class OpenCodeMessages:
         return {"info": info, "parts": parts}
 
     def _prompt(self, message: HandedMessage) -> Fields:
-        time = {"created": message.milliseconds}
+        time = {"created": self._created}
         return {"role": "user", "time": time, "model": self._model}
 
     def _answer(self, message: HandedMessage, prompt_id: str) -> Fields:
-        at, folder = message.milliseconds, self._talk.cwd
+        at, folder = self._created, self._talk.cwd
         return {
             "role": "assistant",
             "time": {"created": at, "completed": at},
