@@ -96,14 +96,14 @@ class OriginReport(NamedTuple):
 def parse_place(text: str, folder: Path) -> tuple[Path, int, int]:
     """A file with the lines that were asked for: FILE, FILE:LINE or FILE:FIRST-LAST."""
     found = None if (folder / text).exists() else PLACE.fullmatch(text)
-    name = found["file"] if found else text
+    name = found.group("file") if found else text
     file = (folder / Path(name).expanduser()).resolve()
     if not file.is_file():
         raise UsageError(f"{name} is not a file.")
     if found is None:
         return file, 1, 0
-    first = int(found["first"])
-    return file, first, int(found["last"] or first)
+    first = int(found.group("first"))
+    return file, first, int(found.group("last") or first)
 
 
 def report_of(

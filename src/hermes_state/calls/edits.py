@@ -242,9 +242,9 @@ def _unified(text: str) -> Iterator[FileEdit]:
 def _written_by_shell(script: str) -> Iterator[FileEdit]:
     """The files that a shell script writes from a text in itself: `cat > FILE <<EOF`."""
     for found in HEREDOC.finditer(script) if "<<" in script else ():
-        path = found["target"] or found["path"]
+        path = found.group("target") or found.group("path")
         if path:
-            yield changed(path.strip("'\""), (), digests(found["text"]))
+            yield changed(path.strip("'\""), (), digests(found.group("text")))
 
 
 def _shown_lines(result: str) -> tuple[bytes, ...]:
