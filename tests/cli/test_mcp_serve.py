@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
 READING = {
-    "conversations_list", "conversations_search", "history_ask", "conversation_get",
+    "conversations_list", "conversations_search", "history_ask", "history_fixes",
+    "conversation_get", "why_line",
     "messages_read", "attachments_fetch", "channels_list", "events_poll", "events_wait",
     "permissions_list_open",
 }  # fmt: skip
