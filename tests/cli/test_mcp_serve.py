@@ -125,6 +125,7 @@ async def test_another_agent_lists_searches_and_reads(conversation_id: str) -> N
         question = "where did we put those kumquats?"
         cited = await call_tool(session, "history_ask", question=question, use_model=False)
         assert [each["session_id"] for each in cited["quotations"]] == [conversation_id]
+        assert await call_tool(session, "history_fixes", error="no such error") == []
         described = await call_tool(session, "conversation_get", conversation="Fruit")
         assert (described["id"], described["message_count"]) == ("s1", 2)
         read = await call_tool(session, "messages_read", conversation="Fruit", limit=1)

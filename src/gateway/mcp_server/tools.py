@@ -351,6 +351,7 @@ class McpTools:
 
     def history_fixes(self, caller: McpCaller, error: str, limit: int) -> list[KnownFix]:
         """What worked when a command failed with an error before, latest first."""
+        self._db.calls.fill(origin_report.MAX_FILL_SECONDS)
         allowed = ConversationHistory(self._db, self._visible_ids(caller))
         found = known_fixes.find_fixes(self._db, allowed, error, bounded(limit))
         return [KnownFix.model_validate(known_fixes.as_fields(fix)) for fix in found]

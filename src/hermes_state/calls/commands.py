@@ -98,7 +98,8 @@ ERROR_WORDS: Final = re.compile(
     r"\b(?:error|exception|fatal|panic(?:ked)?|fail(?:ed|ure|s)?|cannot|can't|could not|couldn't"
     r"|unable|not found|no such|not a|denied|refused|undefined|unresolved|unknown|invalid|missing"
     r"|unexpected|unrecognized|not recognized|conflict(?:s|ing)?|timed out|already|rejected"
-    r"|not installed|no module|required|[A-Z]\w*(?:Error|Exception)|E[A-Z]{4,})\b|ERR!",
+    r"|not installed|no module|no rule|required"
+    r"|(?-i:[A-Z]\w*(?:Error|Exception)|E[A-Z]{4,}))\b|ERR!",
     re.IGNORECASE,
 )
 RAISED: Final = re.compile(
@@ -115,9 +116,14 @@ GENERIC: Final = re.compile(
     r"|found # errors?.*|exit(?:ed)?(?: with)?(?: code| status):? #"
     r"|(?:tests?|test files?|test suites?):?\s.*# failed.*"
     r"|errors?:?|failed|failure|fatal|\w*error: *#?|warning: .*|deprecationwarning.*"
-    r"|error:? (?:aborting due to|could not compile).*|assertionerror|assert # == #",
+    r"|error:? (?:aborting due to|could not compile).*|assertionerror",
     re.IGNORECASE,
 )
+NUMBER: Final = re.compile(
+    r"(?<![A-Za-z_])\d[\d.,:]*(?:ms|s|m|h|kb|mb|gb|b|%)?(?![A-Za-z_])", re.IGNORECASE
+)
+# In lines that compare values, the values tell one failure of a test from another.
+COMPARING: Final = re.compile(r"\b(?:assert\w*|want|received|actual)\b|[!=]=", re.IGNORECASE)
 NORMALIZED: Final = (
     (re.compile(r"\b(https?|ssh|git|wss?)://(?:[^\s/@]*@)?([\w.-]+)[^\s'\"`)>,]*"), r"\1:\2"),
     (
@@ -136,12 +142,7 @@ NORMALIZED: Final = (
     (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "#"),
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.IGNORECASE), "#"),
     (re.compile(r"\b(?:tmp|temp)[\w-]*\d[\w-]*", re.IGNORECASE), "#"),
-    (
-        re.compile(
-            r"(?<![A-Za-z_])\d[\d.,:]*(?:ms|s|m|h|kb|mb|gb|b|%)?(?![A-Za-z_])", re.IGNORECASE
-        ),
-        "#",
-    ),
+    (NUMBER, "#"),
     (re.compile(r"[\u2018\u2019\u201c\u201d`\"]"), "'"),
     (re.compile(r"\s+"), " "),
 )
@@ -351,8 +352,10 @@ def _lines(output: str) -> Iterator[str]:
 
 def normalized(line: str) -> str:
     """A line without what differs between two occurrences of an error."""
+    keeps_numbers = COMPARING.search(line) is not None
     for pattern, replacement in NORMALIZED:
-        line = pattern.sub(replacement, line)
+        if pattern is not NUMBER or not keeps_numbers:
+            line = pattern.sub(replacement, line)
     return line.strip().casefold()
 
 
@@ -361,7 +364,8 @@ def find_error(output: str) -> ErrorText | None:
     lines = list(_lines(output))
     found: dict[str, str] = {}
     raised = [line for line in lines if RAISED.match(line)] if TRACEBACK.search(output) else []
-    for line in [*raised[-1:], *(line for line in lines if ERROR_WORDS.search(line)), *lines[-1:]]:
+    telling = [*raised[-1:], *(line for line in lines if ERROR_WORDS.search(line))]
+    for line in telling or lines[-1:]:
         key = normalized(line)
         if re.search(r"[^\W\d_]{3}.*[^\W\d_]{2}", key) and not GENERIC.fullmatch(key):
             found.setdefault(key, line)

@@ -48,7 +48,8 @@ WRONG_FOLDER: Final = re.compile(
 WORD: Final = re.compile(r"[A-Za-z][\w-]{2,}")
 COMMON_WORDS: Final = word_set(
     "error err the not found such file directory module modules named cannot could failed command "
-    "line for and with from this that unable run npm pip python node install import exit code"
+    "line for and with from this that unable run npm pip python node install import exit code src "
+    "lib app test tests main index bin tools docs"
 )
 RESTORING: Final = frozenset({"git checkout", "git restore"})
 
@@ -221,11 +222,18 @@ def _replaces(failed: CommandRun, run: CommandRun, error: ErrorText) -> bool:
     before, after = command_words(failed.text), other[-1]
     if failed.folder != run.folder:
         return before == after and WRONG_FOLDER.search(error.text) is not None
-    if TESTS.match(before.label) or TESTS.match(after.label) or before.is_reading:
-        return before.operands == after.operands and before.options == after.options
+    if TESTS.match(before.label) or TESTS.match(after.label) or _only_looks(before):
+        return before.program == after.program and (before.operands, before.options) == (
+            after.operands,
+            after.options,
+        )
     if before.label == after.label:
         return _extends(before, after)
     return _is_like(before, after) and before.operands == after.operands
+
+
+def _only_looks(words: CommandWords) -> bool:
+    return words.is_reading and words.program != "git"
 
 
 def _extends(before: CommandWords, after: CommandWords) -> bool:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 from hermes_cli import history
 from hermes_cli.commands.sessions.search import NOTHING_FOUND
+from hermes_cli.commands.sessions.why import read_calls
 from hermes_cli.filters import parse_positive
 from hermes_cli.parser import add_json_option
 from hermes_conversation import known_fixes
 from hermes_conversation.history_scope import ConversationHistory
-from hermes_core.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.store import SessionDB
 
 EXAMPLES = """\
 examples:
@@ -49,7 +48,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         history.print_none(arguments, out, [])
         return NOTHING_FOUND
     text = sys.stdin.read() if arguments.error == ["-"] else " ".join(arguments.error)
-    with open_filled(out) as db:
+    with history.open_to_complete() as db:
+        read_calls(db, out)
         found = known_fixes.find_fixes(db, ConversationHistory(db), text, arguments.limit)
     if arguments.json:
         out.json([known_fixes.as_fields(fix) for fix in found])
@@ -58,32 +58,3 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     else:
         out.text("No earlier failure with this error and a command that then worked.")
     return 0 if found else NOTHING_FOUND
-
-
-def open_filled(out: CommandOutput) -> SessionDB:
-    """Open the history; calls that were not read yet are read first if it is writable."""
-    db = history.open_for_reading()
-    if db.calls.is_available and db.calls.progress() is None:
-        return db
-    db.close()
-    try:
-        db = history.open_for_writing()
-    except StoreUnavailableError:
-        out.note("Not all tool calls were read yet, and the history cannot be written now.")
-        return history.open_for_reading()
-    fill(db, out)
-    return db
-
-
-def fill(db: SessionDB, out: CommandOutput) -> None:
-    """Read the calls of an older history, with progress; Ctrl+C is safe."""
-    report = out.progress if out.is_watched else out.note
-    progress = db.calls.progress()
-    while progress is not None:
-        report(f"Reading tool calls: {100 * progress[0] // max(progress[1], 1)} %")
-        db.calls.fill(history.indexing_seconds(out))
-        before, progress = progress, db.calls.progress()
-        if progress == before:
-            out.note("The index of tool calls cannot be written now. Run the command again later.")
-            break
-    out.progress("")
