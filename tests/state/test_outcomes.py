@@ -201,6 +201,20 @@ def test_paths_numbers_hashes_and_times_do_not_matter_but_names_do() -> None:
     assert find_error("3 failed, 12 passed in 4.2s") is None
 
 
+def test_an_exception_is_another_one_where_another_function_raises_it() -> None:
+    def fingerprint(function: str, exception: str) -> str:
+        error = find_error(
+            f'Traceback (most recent call last):\n  File "/home/x/a.py", line 7, in {function}\n'
+            f"    return 1\n{exception}\n"
+        )
+        assert error is not None
+        return error.fingerprint
+
+    common, module = "IndexError: list index out of range", "ImportError: No module named 'yaml'"
+    assert fingerprint("load", common) != fingerprint("save", common)
+    assert fingerprint("load", module) == fingerprint("save", module)
+
+
 def change(talk: Talk, old: str, new: str) -> int:
     arguments = {"path": "src/app.py", "old_string": old, "new_string": new}
     return talk.call("patch", arguments, '{"error": null}')

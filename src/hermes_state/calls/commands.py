@@ -116,7 +116,8 @@ GENERIC: Final = re.compile(
     r"|found # errors?.*|exit(?:ed)?(?: with)?(?: code| status):? #"
     r"|(?:tests?|test files?|test suites?):?\s.*# failed.*"
     r"|errors?:?|failed|failure|fatal|\w*error: *#?|warning: .*|deprecationwarning.*"
-    r"|error:? (?:aborting due to|could not compile).*|assertionerror",
+    r"|error:? (?:aborting due to|could not compile).*|assertionerror"
+    r"|killed|terminated|aborted|command timed out.*",
     re.IGNORECASE,
 )
 NUMBER: Final = re.compile(
@@ -181,6 +182,7 @@ class CommandWords(NamedTuple):
 
     program: str
     words: tuple[str, ...]  # after the program
+    start: tuple[str, ...] = ()  # before it: variables, `sudo`, `uv run`
 
     @property
     def label(self) -> str:
@@ -289,7 +291,8 @@ def _parts(script: str) -> list[str]:
 
 def command_words(text: str) -> CommandWords:
     """The program and its words, without what only starts it."""
-    words = [found[0] for found in TOKEN.finditer(text)]
+    every = [found[0] for found in TOKEN.finditer(text)]
+    words = [*every]
     while words and (
         words[0] in WRAPPERS or ASSIGNMENT.match(words[0]) or words[0] in ("-y", "--yes")
     ):
@@ -299,7 +302,8 @@ def command_words(text: str) -> CommandWords:
     if len(words) > 2 and PYTHON.match(words[0]) and words[1] == "-m":
         words = words[2:]
     program = posixpath.basename(words[0].strip("'\"")) if words else ""
-    return CommandWords(program, tuple(word.strip("'\"") for word in words[1:]))
+    rest = tuple(word.strip("'\"") for word in words[1:])
+    return CommandWords(program, rest, tuple(every[: len(every) - len(words)]))
 
 
 def labels(command: str) -> frozenset[str]:
@@ -363,8 +367,8 @@ def find_error(output: str) -> ErrorText | None:
     """What identifies the error in an output; None if nothing does."""
     lines = list(_lines(output))
     found: dict[str, str] = {}
-    raised = [line for line in lines if RAISED.match(line)] if TRACEBACK.search(output) else []
-    telling = [*raised[-1:], *(line for line in lines if ERROR_WORDS.search(line))]
+    raised = _raised(lines) if TRACEBACK.search(output) else []
+    telling = [*raised, *(line for line in lines if ERROR_WORDS.search(line))]
     for line in telling or lines[-1:]:
         key = normalized(line)
         if re.search(r"[^\W\d_]{3}.*[^\W\d_]{2}", key) and not GENERIC.fullmatch(key):
@@ -375,6 +379,14 @@ def find_error(output: str) -> ErrorText | None:
         return None
     keys = list(found)
     return ErrorText(digest("\n".join(keys)), digest(keys[0]), clean(found[keys[0]]))
+
+
+def _raised(lines: list[str]) -> list[str]:
+    """The last exception of a traceback, and where it was raised."""
+    raised = [line for line in lines if RAISED.match(line)][-1:]
+    where = [line for line in lines if line.startswith('File "')][-1:]
+    is_same_anywhere = any("No module" in line for line in raised)
+    return raised if is_same_anywhere else [*raised, *where]
 
 
 def error_lines(text: str) -> list[str]:

@@ -210,8 +210,8 @@ def _is_same(failed: CommandRun, run: CommandRun) -> bool:
     return failed.text == run.text or _plain(failed) == _plain(run)
 
 
-def _plain(run: CommandRun) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    return [(words.program, words.operands, words.options) for words in run.parts]
+def _plain(run: CommandRun) -> list[tuple[object, ...]]:
+    return [(each.start, each.program, each.operands, each.options) for each in run.parts]
 
 
 def _replaces(failed: CommandRun, run: CommandRun, error: ErrorText) -> bool:

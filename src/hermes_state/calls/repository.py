@@ -112,7 +112,8 @@ RECENT_CHANGES: Final = 100  # of a file
 # Changes that were reverted, or whose turn was undone, among the latest of a file.
 REVERTED_CHANGES: Final = f"""
     SELECT {OUTCOME_COLUMNS} FROM (
-        SELECT {OUTCOME_COLUMNS} FROM hermes_outcome WHERE fingerprint = ?
+        SELECT {OUTCOME_COLUMNS} FROM hermes_outcome
+        WHERE fingerprint = ? AND kind = 'edit'
         ORDER BY happened_at DESC LIMIT {RECENT_CHANGES}) o
     WHERE (o.fix_id IS NOT NULL OR EXISTS (
             SELECT 1 FROM messages m WHERE m.id = o.message_id AND m.active = 0

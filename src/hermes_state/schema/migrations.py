@@ -393,8 +393,10 @@ OUTCOME_TABLE: Final = (
         PRIMARY KEY (message_id, place)
     )
     """,
-    "CREATE INDEX IF NOT EXISTS hermes_outcome_fingerprint"
-    " ON hermes_outcome(fingerprint, happened_at)",
+    "CREATE INDEX IF NOT EXISTS hermes_outcome_fix"
+    " ON hermes_outcome(fingerprint, happened_at) WHERE fix_id IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS hermes_outcome_file"
+    " ON hermes_outcome(fingerprint, happened_at) WHERE kind = 'edit'",
     "CREATE INDEX IF NOT EXISTS hermes_outcome_line ON hermes_outcome(line)",
     "CREATE INDEX IF NOT EXISTS hermes_outcome_session ON hermes_outcome(session_id)",
     "DELETE FROM hermes_call_mark",  # calls are read again
