@@ -92,9 +92,10 @@ class HistoryHints:
         if run is None or run.error is None or not run.is_failure:
             return ""
         key = (session_id, run.error.fingerprint)
-        rows = [] if key in self._given else self._db.calls.fixes(run.error.fingerprint, MAX_ROWS)
-        rows = self._readable(row for row in rows if row.session_id != session_id)
-        row = _best(run, rows)
+        if key in self._given:
+            return ""
+        rows = self._db.calls.fixes(run.error.fingerprint, MAX_ROWS, beside=session_id)
+        row = _best(run, self._readable(rows))
         if row is None:
             return ""
         self._given.add(key)

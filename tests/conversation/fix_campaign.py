@@ -58,7 +58,7 @@ TRUE_KINDS: Final = ("plain", "noise", "two errors", "hostile", "branched", "lat
 MISLEADING: Final = (
     "other error", "other folder", "unrelated success", "hidden exit code", "by a person",
     "too many changes", "the fix fails", "other chat", "first time", "same conversation",
-    "other numbers",
+    "other numbers", "branch of it",
 )  # fmt: skip
 
 
@@ -422,6 +422,14 @@ class Case:
         self.fail(talk)
         self.solve(talk)
         self.ask("", session_id=talk.id)
+
+    def branch_of_it(self) -> None:
+        """A branch contains the failure and what worked."""
+        talk = self.earlier()
+        self.fail(talk)
+        self.solve(talk)
+        branch = self.world.db.edits.branch(talk.id, f"{talk.id}-branch")
+        self.ask("", session_id=branch)
 
     def other_numbers(self) -> None:
         """The same test fails with other numbers, for another reason: it cannot be told apart."""

@@ -105,7 +105,7 @@ ERROR_WORDS: Final = re.compile(
 RAISED: Final = re.compile(
     r"(?:E\s+)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Warning)\b"
 )
-TRACEBACK: Final = re.compile(r"^\s*Traceback \(most recent call last\)", re.MULTILINE)
+TRACEBACK: Final = "Traceback (most recent call last):"
 # Lines that many different failures have, after numbers and folders were removed.
 GENERIC: Final = re.compile(
     r"traceback \(most recent call last\):?|.*complete log of this run.*"
@@ -367,7 +367,7 @@ def find_error(output: str) -> ErrorText | None:
     """What identifies the error in an output; None if nothing does."""
     lines = list(_lines(output))
     found: dict[str, str] = {}
-    raised = _raised(lines) if TRACEBACK.search(output) else []
+    raised = _raised(lines) if TRACEBACK in lines else []
     telling = [*raised, *(line for line in lines if ERROR_WORDS.search(line))]
     for line in telling or lines[-1:]:
         key = normalized(line)

@@ -94,13 +94,22 @@ MARK_REVERTED: Final = """
     WHERE kind = 'edit' AND fix_id IS NOT NULL
         AND line IN (SELECT value FROM json_each(?))
 """
-READABLE: Final = "NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = o.session_id)"
+READABLE: Final = """
+    NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = o.session_id)
+    AND EXISTS (SELECT 1 FROM messages k WHERE k.id = o.message_id)
+"""
 OUTCOMES_BY: Final = f"""
     SELECT {", ".join(f"o.{name.strip()}" for name in OUTCOME_COLUMNS.split(","))}
     FROM hermes_outcome o
     WHERE {{condition}} AND {READABLE} ORDER BY o.happened_at DESC LIMIT ?
 """  # noqa: S608 - own names
-FIXES: Final = OUTCOMES_BY.format(condition="o.fingerprint = ? AND o.fix_id IS NOT NULL")
+# Without those that a conversation contains, also as copies.
+FIXES: Final = OUTCOMES_BY.format(
+    condition="""o.fingerprint = ? AND o.fix_id IS NOT NULL AND o.session_id <> ?
+        AND NOT EXISTS (
+            SELECT 1 FROM hermes_copy c JOIN messages m ON m.id = c.message_id
+            WHERE c.origin_id = o.fix_id AND m.session_id = ?)"""
+)
 FIXES_OF_LINES: Final = OUTCOMES_BY.format(
     condition="o.line IN (SELECT value FROM json_each(?)) AND o.kind = 'command'"
     " AND o.fix_id IS NOT NULL"
@@ -216,9 +225,12 @@ class CallRepository(Repository):
         row = self.engine.read(lambda reader: reader.row(PROMPT_BEFORE, (session_id, message_id)))
         return None if row is None else (row[0], decode_content(row[1]))
 
-    def fixes(self, fingerprint: str, limit: int) -> list[Outcome]:
-        """Failures with this fingerprint after which something worked, newest first."""
-        return self._outcomes(FIXES, fingerprint, limit)
+    def fixes(self, fingerprint: str, limit: int, *, beside: str = "") -> list[Outcome]:
+        """Failures with this fingerprint after which something worked, newest first.
+
+        Those that the session *beside* contains are left out.
+        """
+        return self._outcomes(FIXES, fingerprint, beside, beside, limit)
 
     def fixes_of_lines(self, lines: list[str], limit: int) -> list[Outcome]:
         """Such failures by the digests of lines that their error may begin with."""
@@ -233,10 +245,10 @@ class CallRepository(Repository):
         """Changes of a file that were reverted or undone, newest first."""
         return self._outcomes(REVERTED_CHANGES, file_key(path), limit)
 
-    def _outcomes(self, sql: str, value: str, limit: int) -> list[Outcome]:
+    def _outcomes(self, sql: str, *values: str | int) -> list[Outcome]:
         if not self.is_available:
             return []
-        return self.engine.read(lambda r: [Outcome(*row) for row in r.rows(sql, (value, limit))])
+        return self.engine.read(lambda r: [Outcome(*row) for row in r.rows(sql, values)])
 
     def _edits(self, sql: str, value: object) -> list[StoredEdit]:
         if not self.is_available:
