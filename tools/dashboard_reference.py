@@ -46,7 +46,9 @@ GROUPS = {
     "/api/uploads": "Chat",
     "/api/transcriptions": "Chat",
     "/api/workspaces": "Chat",
+    "/api/edits": "Conversations",
     "/api/memory": "Memory and skills",
+    "/api/facts": "Memory and skills",
     "/api/skills": "Memory and skills",
     "/api/schedules": "Scheduled jobs",
 }

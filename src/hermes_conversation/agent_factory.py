@@ -66,6 +66,7 @@ from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import tzinfo
 
     from hermes_agent.context.window import Profile
     from hermes_agent.mcp.config import McpServerConfig
@@ -162,6 +163,8 @@ class AgentContext(NamedTuple):
     config: ConfigFile
     settings: Settings
     cwd: Path
+    zone: tzinfo | None  # of the user
+    shell: str
 
     @property
     def role(self) -> Role:
@@ -179,7 +182,9 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     """Build the agent of a new or a resumed conversation."""
     config = ConfigFile.of_home()
     settings, cwd = config.settings(), conversation_folder(options)
-    context = AgentContext(db, options, config, settings, cwd)
+    zone = find_zone(settings.get_str("display.timezone"))
+    shell = "bash" if system_program("bash") else "sh"
+    context = AgentContext(db, options, config, settings, cwd, zone, shell)
     jobs = Jobs(command_environment(options.role, cwd, settings), context.allowed_hosts)
     memory = conversation_memory(db, options)
     extensions, web = _load_extensions(context), WebTools.of_settings(settings)
@@ -318,13 +323,12 @@ def _child_prompt(context: AgentContext, extensions: Extensions, approvals: Appr
 
 def _situation(context: AgentContext, cwd: Path, approvals: Approvals) -> Situation:
     """The time and the place, and what a conversation may do."""
-    zone = find_zone(context.settings.get_str("display.timezone"))
     return Situation(
-        datetime.fromtimestamp(context.db.clock.now(), zone),
+        datetime.fromtimestamp(context.db.clock.now(), context.zone),
         cwd,
         mode=approvals.description(may_ask=may(context.role, Right.APPROVE)),
         reminder=PLAN_NOTE if approvals.mode == "plan" else "",
-        shell="bash" if system_program("bash") else "sh",
+        shell=context.shell,
         branch=git_branch(cwd) if may(context.role, Right.ALL_FILES) else "",
     )
 

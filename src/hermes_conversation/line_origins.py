@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_conversation.git_history import BlamedLine, Commit, FileHistory
+from hermes_conversation.git_history import Commit, FileHistory
 from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text, preview
 from hermes_state.calls.edits import digest
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 5_000_000
 MIN_DISTINCT: Final = 8  # letters and digits of a line that needs no neighbours
 MAX_CHECKED_COMMITS: Final = 30
+MAX_COMPARED: Final = 8_000  # changed lines; of more, those that occur once are found
 CLOCK_SECONDS: Final = 1.0  # git counts whole seconds
 
 
@@ -125,35 +126,44 @@ def _located(texts: list[str], history: FileHistory | None) -> list[FileLine]:
     if history is None or not blamed:
         return [FileLine(n, text, None, n) for n, text in enumerate(texts, 1)]
     now, then = [digest(text) for text in texts], [digest(each.text) for each in blamed]
-    found: dict[int, BlamedLine] = {}
-    for block in SequenceMatcher(None, then, now, autojunk=False).get_matching_blocks():
-        for offset in range(block.size):
-            found[block.b + offset] = blamed[block.a + offset]
-    moved = _moved(now, then, found, blamed)
-    return [
-        FileLine(
-            place + 1,
-            text,
-            history.commits.get(each.commit) if (each := (found | moved).get(place)) else None,
-            each.place if each else place + 1,
-        )
-        for place, text in enumerate(texts)
-    ]
+    found = _same_lines(then, now)
+    found |= _moved(now, then, found)
+    lines = []
+    for place, text in enumerate(texts):
+        each = blamed[found[place]] if place in found else None
+        commit = history.commits.get(each.commit) if each is not None else None
+        lines.append(FileLine(place + 1, text, commit, each.place if each else place + 1))
+    return lines
 
 
-def _moved(
-    now: list[bytes], then: list[bytes], found: dict[int, BlamedLine], blamed: list[BlamedLine]
-) -> dict[int, BlamedLine]:
+def _same_lines(then: list[bytes], now: list[bytes]) -> dict[int, int]:
+    """The lines of the last commit that are still there: their places now, and then."""
+    length = min(len(then), len(now))
+    start = next((at for at in range(length) if then[at] != now[at]), length)
+    rest = length - start
+    end = next((at for at in range(rest) if then[-1 - at] != now[-1 - at]), rest)
+    found = {place: place for place in range(start)}
+    found |= {len(now) - at: len(then) - at for at in range(1, end + 1)}
+    before, after = then[start : len(then) - end], now[start : len(now) - end]
+    if len(before) + len(after) <= MAX_COMPARED:
+        blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
+        for first, other, size in blocks:
+            found |= {start + other + at: start + first + at for at in range(size)}
+    return found
+
+
+def _moved(now: list[bytes], then: list[bytes], found: dict[int, int]) -> dict[int, int]:
     """Lines that stand elsewhere than in the last commit, if they occur once in both."""
-    used = {id(each) for each in found.values()}
+    used, numbers, numbers_then = set(found.values()), Counter(now), Counter(then)
+    places = {line: place for place, line in enumerate(then) if numbers_then[line] == 1}
     return {
-        place: blamed[then.index(line)]
+        place: places[line]
         for place, line in enumerate(now)
-        if place not in found
-        and line
-        and now.count(line) == 1
-        and then.count(line) == 1
-        and id(blamed[then.index(line)]) not in used
+        if line
+        and place not in found
+        and numbers[line] == 1
+        and line in places
+        and places[line] not in used
     }
 
 

@@ -23,6 +23,8 @@ from hermes_dashboard.resources import (
     backups,
     changes,
     chat,
+    edits,
+    facts,
     files,
     gateway,
     gateway_setup,
@@ -65,7 +67,7 @@ RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, answers, analytics,
     gateway_setup, gateway, hooks, settings,
     pending_changes, plugins, health, uploads, models, workspaces, schedules,
-    imports, memory, logs, backups, permissions, mcp_servers,
+    imports, memory, facts, edits, logs, backups, permissions, mcp_servers,
     webhook_routes,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024

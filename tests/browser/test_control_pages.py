@@ -357,7 +357,7 @@ def test_notes_of_another_person_are_edited_with_undo(db: SessionDB, page: Page)
     ada.get_by_role("button", name="Save").click()
     expect(ada.get_by_role("button", name="Edit: Likes coffee")).to_be_visible()
     assert notes.entries("user") == ["Likes coffee"]
-    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Undo", exact=True).click()
     expect(ada.get_by_role("button", name="Edit: Likes tea")).to_be_visible()
     assert notes.entries("user") == ["Likes tea"]
     check_look(page)

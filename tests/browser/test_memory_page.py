@@ -29,7 +29,7 @@ def test_an_entry_is_edited_removed_and_put_back(db: SessionDB, visitor: Visitor
     panel = page.get_by_role("region", name="About you")
     panel.get_by_role("button", name="Remove: Likes tea.").click()
     expect(panel.get_by_text("Likes tea.")).to_have_count(0)
-    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Undo", exact=True).click()
     expect(panel.get_by_text("Likes tea.")).to_be_visible()
     assert memory.entries("user") == ["Likes tea.", "Lives in Oslo."]
     panel.get_by_role("button", name="Edit: Lives in Oslo.").click()

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
 READING = {
-    "conversations_list", "conversations_search", "history_ask", "history_fixes",
-    "conversation_get", "why_line",
+    "conversations_list", "conversations_search", "history_ask", "history_fixes", "why_line",
+    "conversation_get",
     "messages_read", "attachments_fetch", "channels_list", "events_poll", "events_wait",
     "permissions_list_open",
 }  # fmt: skip

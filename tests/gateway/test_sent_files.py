@@ -67,7 +67,8 @@ async def test_a_file_that_is_changed_later_arrives_as_it_was(
     (tmp_path / "a.txt").write_text("before")
     change = {"name": "write_file", "arguments": {"path": "a.txt", "content": "after"}}
     write = json.dumps({"calls": [change]})
-    answering(f"[{call(path='a.txt')}, {write}, {{say: Sent.}}]")
+    # A file that was not read is replaced when the agent asks again.
+    answering(f"[{call(path='a.txt')}, {write}, {write}, {{say: Sent.}}]")
     setup.server.chats.clear()  # nothing arrives yet
     async with running_gateway(db, tmp_path, config(), {"telegram": setup.adapter()}):
         await setup.server.send_as_user("send me the file")

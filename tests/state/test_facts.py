@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -168,6 +169,13 @@ def test_a_kill_between_the_store_and_the_file_is_no_edit(talks: Talks) -> None:
     talks.write(after)
     assert talks.texts() == ["Likes tea."]
     assert talks.memory.entries("user") == ["Likes tea."]
+
+
+def test_a_folder_that_cannot_be_written_does_not_stop_a_conversation(talks: Talks) -> None:
+    talks.memory.add("user", "Owns a cat.")
+    shutil.rmtree(talks.file.parent)
+    talks.file.parent.write_text("no folder")
+    assert talks.memory.chosen("user", None, "") == talks.memory.active("user")
 
 
 def test_what_changed_together_is_undone_together(talks: Talks) -> None:

@@ -42,6 +42,8 @@ NEGATIONS: Final = """
     dislike dislikes hate hates refuse refuses stop stopped nicht kein keine keinen keiner nie
     niemals ohne ne pas jamais sans nunca jamas senza
 """
+TRAILING: Final = "not never nicht nie niemals pas jamais nunca jamas"
+MAX_TRAILING: Final = 4
 # Stems of verbs and nouns that have one value at a time.
 SINGLE_VALUES: Final = """
     live work name call deploy port timezon zone birthday default version editor email address
@@ -210,7 +212,15 @@ def is_supported(text: str, messages: Sequence[OwnerMessage]) -> bool:
     if len(words & stems) < max(MIN_SUPPORT * len(words), 1):
         return False
     clause = max(_clauses(messages), key=lambda each: len(words & set(stemmed(each, language))))
-    return _is_negated(clause) == fact.is_negated
+    matched = [place for place, stem in enumerate(stemmed(clause, language)) if stem in words]
+    return _is_negated_up_to(clause, max(matched, default=0)) == fact.is_negated
+
+
+def _is_negated_up_to(clause: Sequence[str], place: int) -> bool:
+    """Whether a clause negates a word: before it, or shortly after it, as in `mag Tee nicht`."""
+    if _is_negated(clause[:place]):
+        return True
+    return not _set(TRAILING).isdisjoint(clause[place : place + MAX_TRAILING])
 
 
 def _clauses(messages: Sequence[OwnerMessage]) -> list[list[str]]:

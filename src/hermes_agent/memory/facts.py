@@ -8,6 +8,8 @@ the two is not taken for an edit.
 
 from __future__ import annotations
 
+import functools
+import logging
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from hermes_agent.memory.evidence import FactWords, OwnerMessage, owner_messages
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from hermes_state.store import SessionDB
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 Target = Literal["memory", "user"]
 MIN_EDITED: Final = 0.5  # similarity of an entry to the one that it replaces
 MAX_OWN_CHARACTERS: Final = min(kind.characters for kind in MEMORY_KINDS.values())
@@ -91,10 +94,13 @@ class AgentMemory:
         """All facts of a file, oldest first; edits by hand are taken over."""
         known = self._facts.of_file(self.file_name(target))
         is_in_step = _is_in_step(known, MemoryText(self._content(target)).entries, target)
-        if not is_in_step and not self._db.engine.read_only:
+        if is_in_step or self._db.engine.read_only:
+            return known
+        try:
             self._edit(target, "owner", lambda _editor: None)
-            known = self._facts.of_file(self.file_name(target))
-        return known
+        except OSError as error:  # the facts are in the store; their file has to wait
+            log.warning("the memory file was not written: %s", error)
+        return self._facts.of_file(self.file_name(target))
 
     def active(self, target: str) -> list[Fact]:
         """The facts that are believed, oldest first."""
@@ -229,10 +235,13 @@ class AgentMemory:
         """
         self._facts.check(with_text=False)
         facts = [fact for fact in self.active(target) if _fits(fact, cwd)]
-        asked = set(FactWords.of(question).stems)
+
+        @functools.cache
+        def stems(text: str) -> frozenset[str]:
+            return frozenset(FactWords.of(text).stems)
 
         def order(fact: Fact) -> tuple[bool, bool, int, float]:
-            shared = len(asked & set(FactWords.of(fact.text).stems))
+            shared = len(stems(question) & stems(fact.text))
             return not fact.is_pinned, not fact.folder, -shared, -fact.changed_at
 
         return _within_limit(target, facts, order)
@@ -264,7 +273,7 @@ class AgentMemory:
     def _local_content(self, target: str) -> bytes:
         try:
             return self.path(target).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return b""
 
     def _edit(
@@ -424,8 +433,10 @@ def _replace_edited(text: MemoryText, facts: Sequence[Fact]) -> None:
 
 def _within_limit(target: str, facts: list[Fact], order: Callable[[Fact], Any]) -> list[Fact]:
     """The most important facts that fit, in their own order."""
-    texts = (fact.text for fact in sorted(facts, key=order))
-    taken = set(fitting(texts, MEMORY_KINDS[target].characters))
+    limit = MEMORY_KINDS[target].characters
+    if used_characters([fact.text for fact in facts]) <= limit:
+        return facts
+    taken = set(fitting((fact.text for fact in sorted(facts, key=order)), limit))
     return [fact for fact in facts if fact.text in taken]
 
 

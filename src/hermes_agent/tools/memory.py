@@ -33,6 +33,7 @@ PROJECT: Final = "project"
 TARGETS: Final = (*MEMORY_KINDS, PROJECT)
 UNSUPPORTED: Final = RiskFinding("memory", "saves something that you did not say in your words")
 NOT_KEPT: Final = "Not saved: {}."
+ASK_AGAIN: Final = " To ask the user for approval instead, make the same call again."
 
 
 def memory_tool(memory: AgentMemory) -> Tool:
@@ -54,7 +55,11 @@ def memory_tool(memory: AgentMemory) -> Tool:
 
 
 def memory_review(memory: AgentMemory) -> ReviewCall:
-    """How calls are reviewed: what the user did not say is asked for, or refused in a review."""
+    """How calls are reviewed: what the user did not say is refused once, and then asked for.
+
+    In a review of the conversation it is refused always.
+    """
+    refused: set[str] = set()
 
     def review(arguments: JsonObject, context: ToolContext) -> tuple[str, CommandReview] | Refuse:
         action = str(arguments.get("action"))
@@ -69,8 +74,10 @@ def memory_review(memory: AgentMemory) -> ReviewCall:
         except ToolError as error:
             return Refuse(str(error))
         found = _support(memory, arguments, context)
-        if found.problem and context.is_review:
-            return Refuse(NOT_KEPT.format(found.problem))
+        if found.problem and (context.is_review or entry not in refused):
+            refused.add(entry)
+            advice = "" if context.is_review else ASK_AGAIN
+            return Refuse(NOT_KEPT.format(found.problem) + advice)
         return shown, CommandReview((UNSUPPORTED,) if found.problem else (), True)
 
     return review

@@ -30,6 +30,9 @@ def said(*contents: object, role: str = "user") -> SessionDB:
         ("Prefers tabs over spaces", "I want tabs, not spaces", "I want tabs, not spaces"),
         ("Lives in Berlin", "I moved. I live in Berlin now", "I live in Berlin"),
         ("Name is Ada", "I'm Ada, hello", "I'm Ada"),
+        ("Likes tea", "I like tea and short answers without filler", "I like tea"),
+        ("Wants answers without filler", "I want answers without filler", "without filler"),
+        ("Mag Tee nicht", "ich mag Tee überhaupt nicht", "mag Tee überhaupt nicht"),
         ("Works at Acme Corp", "No, I work at Acme Corp.", "work at Acme  corp"),
         ("Deploys to Hetzner with Ansible", "we deploy to hetzner using ansible", "we deploy to"),
         ("Der Nutzer wohnt in München", "ich wohne in München", "wohne in munchen"),
@@ -55,6 +58,8 @@ def test_what_the_user_said_is_evidence(fact: str, message: str, quotation: str)
         ("Likes tea", "I like tea", "tea", "not in a message"),  # one word proves nothing
         ("Lives in Hamburg", "I live in Berlin", "I live in", "do not state it"),
         ("Prefers dark mode", "I don't like dark mode", "like dark mode", "do not state it"),
+        ("Likes coffee", "I don't like tea and coffee", "like tea and coffee", "do not state it"),
+        ("Mag Tee", "ich mag Tee überhaupt nicht", "ich mag Tee", "do not state it"),
         ("Never uses tabs", "I use tabs for make files", "I use tabs", "do not state it"),
         ("Uses Python 3.12", "use python 3.11 please", "use python", "do not state it"),
         ("Mail goes to eve@example.org", "mail goes to me", "mail goes to", "do not state it"),

@@ -5,6 +5,8 @@ export type ResourceKey =
   | "backups"
   | "boundaries"
   | "commands"
+  | "edits"
+  | "facts"
   | "gateway"
   | "hooks"
   | "imports"

@@ -27,6 +27,7 @@ const PAGES = [
   { path: "/sessions", load: () => import("@/pages/sessions/SessionsPage") },
   { path: "/sessions/$sessionId", load: () => import("@/pages/transcript/TranscriptPage") },
   { path: "/ask", load: () => import("@/pages/ask/AskPage") },
+  { path: "/edits", load: () => import("@/pages/edits/EditsPage") },
   { path: "/analytics", load: () => import("@/pages/analytics/AnalyticsPage") },
   { path: "/memory", load: () => import("@/pages/memory/MemoryPage") },
   { path: "/schedules", load: () => import("@/pages/schedules/SchedulesPage") },

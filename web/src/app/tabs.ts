@@ -16,6 +16,7 @@ export function builtInTabs(labels: Texts["general"]["pages"]): Tab[] {
     { id: "chat", path: "/chat", label: labels.chat, icon: "MessageSquare" },
     { id: "sessions", path: "/sessions", label: labels.sessions, icon: "History" },
     { id: "ask", path: "/ask", label: labels.ask, icon: "MessageCircleQuestion" },
+    { id: "edits", path: "/edits", label: labels.edits, icon: "FilePen" },
     { id: "analytics", path: "/analytics", label: labels.analytics, icon: "ChartColumn" },
     { id: "memory", path: "/memory", label: labels.memory, icon: "Brain" },
     { id: "schedules", path: "/schedules", label: labels.schedules, icon: "Clock" },

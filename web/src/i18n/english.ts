@@ -3,6 +3,7 @@ import { ask } from "./english/ask";
 import { chat } from "./english/chat";
 import { counting } from "./english/counting";
 import { data } from "./english/data";
+import { edits } from "./english/edits";
 import { gateway } from "./english/gateway";
 import { general } from "./english/general";
 import { hooks } from "./english/hooks";
@@ -22,6 +23,7 @@ import { pendingChanges, provider, settings } from "./english/settings";
 export const english = {
   analytics,
   ask,
+  edits,
   chat,
   counting,
   data,

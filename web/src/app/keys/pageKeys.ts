@@ -6,6 +6,7 @@ const PAGE_KEYS: Record<string, string> = {
   chat: "c",
   sessions: "s",
   ask: "q",
+  edits: "f",
   analytics: "a",
   "hermes-achievements": "b",
   memory: "m",

@@ -6,6 +6,7 @@ export const general = {
     chat: "Chat",
     sessions: "Sessions",
     ask: "Ask",
+    edits: "Edits",
     analytics: "Analytics",
     memory: "Memory",
     schedules: "Schedules",

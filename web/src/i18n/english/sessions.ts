@@ -195,6 +195,9 @@ export const sessions = {
     tree: "Related sessions",
     treeHelp: "Branches, sub-agents and continuations after compaction",
     similar: "Similar conversations",
+    changedFiles: "Changed files",
+    editsOfFile: (count: number, added: number, removed: number) =>
+      `${count === 1 ? "1 edit" : `${count} edits`} · +${added} −${removed}`,
     details: "Details",
     about: "About this session",
     systemPrompt: "System prompt",

@@ -6,6 +6,7 @@ import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { useTexts } from "@/i18n";
+import { FactsPanel } from "./FactsPanel";
 import { MemoryPanel } from "./MemoryPanel";
 import { PeopleMemory } from "./PeopleMemory";
 import { SkillsPanel } from "./SkillsPanel";
@@ -28,6 +29,7 @@ export default function MemoryPage() {
           ))}
         </SimpleGrid>
       )}
+      <FactsPanel />
       <PeopleMemory />
       <SkillsPanel />
     </Page>

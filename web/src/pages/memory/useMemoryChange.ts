@@ -14,7 +14,10 @@ export function useMemoryChange(file: MemoryFile, resource: string) {
     try {
       return await sendJSON<MemoryFile>("PUT", `${resource}/${file.target}`, { seen, entries });
     } finally {
-      await client.invalidateQueries({ queryKey: ["memory"] });
+      await Promise.all([
+        client.invalidateQueries({ queryKey: ["memory"] }),
+        client.invalidateQueries({ queryKey: ["facts"] }),
+      ]);
     }
   };
   return async (entries: string[], done: string): Promise<void> => {

@@ -10,6 +10,7 @@ import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
+import { ChangedFiles } from "./ChangedFiles";
 import { EditableTitle } from "./EditableTitle";
 import { FindField } from "./FindField";
 import { MessageList } from "./MessageList";
@@ -84,6 +85,7 @@ function Transcript({ session, message, find }: Props) {
         <aside className={classes.side} aria-label={texts.sessions.transcript.about}>
           <SessionDetails session={session} />
           <RelatedSessions session={session} />
+          <ChangedFiles id={session.id} />
           <SimilarConversations id={session.id} />
         </aside>
       </div>
