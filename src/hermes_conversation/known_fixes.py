@@ -72,9 +72,11 @@ class HistoryHints:
         self._db = db
         self._history = history
         self._given: set[tuple[str, str]] = set()
+        self._called: set[str] = set()  # sessions with calls in their turn
 
     def about(self, session_id: str, cwd: Path, call: ToolCall, result: str) -> str:
         """A hint about a command that failed, or a file that was changed back; or nothing."""
+        self._called.add(session_id)
         find = self._about_command if call.name == COMMAND_TOOL else self._about_file
         if call.name != COMMAND_TOOL and call.name not in FILE_TOOLS:
             return ""
@@ -82,7 +84,10 @@ class HistoryHints:
         return "" if isinstance(found, Failure) else found
 
     def turn_ended(self, session_id: str) -> None:
-        """Read what the calls of a turn did."""
+        """Read what the calls of a turn did; a turn without calls writes nothing."""
+        if session_id not in self._called:
+            return
+        self._called.discard(session_id)
         attempt("read the calls of a turn", lambda: self._db.calls.fill_session(session_id))
 
     def _about_command(self, session_id: str, cwd: Path, call: ToolCall, result: str) -> str:
