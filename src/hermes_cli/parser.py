@@ -57,6 +57,9 @@ COMMANDS = (
     CommandEntry("checkpoints", "sessions.checkpoints", "show and undo file changes of the agent"),
     CommandEntry("usage", "sessions.usage", "show tokens and cost by day, model or project"),
     CommandEntry("import", "imports.command", "import conversations of other agents"),
+    CommandEntry(
+        "handoff", "sessions.handoff", "continue a conversation in another agent or a chat app"
+    ),
     CommandEntry("achievements", "achievements.command", "show earned achievements"),
     CommandEntry("recap", "achievements.recap", "summarize a year, a month or a week"),
     CommandEntry("dashboard", "dashboard.command", "open the web dashboard"),

@@ -24,7 +24,7 @@ from hermes_conversation import (
     scheduled_jobs,
 )
 from hermes_conversation.agent_factory import job_requester
-from hermes_conversation.handoff import hand_off
+from hermes_conversation.handoff import hand_off, hand_to_agent, is_agent
 from hermes_conversation.history_scope import MATCHING_MESSAGES
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_conversation.prompt_commands import commands_in_files
@@ -58,6 +58,8 @@ INIT_PROMPT: Final = (
 )
 APPROVALS: Final = ("once", "session", "always")
 MEMORY_HINT: Final = "[why|pin|unpin|reject NUMBER | search WORDS | undo]"
+HANDOFF_HINT: Final = "TARGET [--redact]"
+REDACT_OPTION: Final = "--redact"
 MEMORY_DONE: Final = {"pin": "Pinned", "unpin": "Unpinned", "reject": "Rejected"}
 MEMORY_FILES: Final = "To edit it as text: MEMORY.md and USER.md in {}"
 NOT_FOR_GUESTS: Final = "/{} is not available to guests. The owner can pair you as a member."
@@ -272,11 +274,20 @@ def _compress(conversation: Conversation, words: str) -> CommandOutcome:
 
 
 def _handoff(conversation: Conversation, words: str) -> CommandOutcome:
-    platform = _required(words, "/handoff PLATFORM, e.g. /handoff telegram")
+    words = _required(words, f"/handoff {HANDOFF_HINT}, e.g. /handoff codex or /handoff telegram")
+    target, _, option = words.partition(" ")
+    if option not in ("", REDACT_OPTION):
+        raise UsageError(f"Usage: /handoff {HANDOFF_HINT}")
     if not conversation.exists:
         raise UsageError("This conversation has no messages yet.")
-    text = hand_off(conversation.db, conversation.session_id, platform)
-    return CommandOutcome(text, is_handed_off=True)
+    db, session_id = conversation.db, conversation.session_id
+    if is_agent(target.lower()):
+        is_redacted = option == REDACT_OPTION
+        handoff = hand_to_agent(db, session_id, target.lower(), is_redacted=is_redacted)
+        return CommandOutcome(handoff.text)
+    if option:
+        raise UsageError("A chat app gets the conversation itself; --redact is for agents.")
+    return CommandOutcome(hand_off(db, session_id, target), is_handed_off=True)
 
 
 def _usage(conversation: Conversation, _words: str) -> CommandOutcome:
@@ -520,8 +531,8 @@ COMMANDS: Final = (
                  "", (), False, Right.CONVERSE, _EVERYWHERE, False, ChatRule.RUNS_TURN),
     SlashCommand("branch", "continue in a copy of this one", _branch,
                  "[title]", ("fork",), False, Right.CONVERSE, _NOT_IN_EDITORS, True),
-    SlashCommand("handoff", "continue this conversation in a chat app", _handoff,
-                 "PLATFORM", (), False, Right.ADMINISTER, _NOT_IN_EDITORS, True),
+    SlashCommand("handoff", "continue in a chat app or another agent", _handoff,
+                 HANDOFF_HINT, (), False, Right.ADMINISTER, _NOT_IN_EDITORS, True),
     SlashCommand("compress", "summarize older messages to free context", _compress,
                  "[focus]", ("compact",), False, Right.CONVERSE, _EVERYWHERE, False,
                  ChatRule.RUNS_TURN),

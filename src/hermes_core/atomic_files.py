@@ -45,6 +45,25 @@ def write_atomically(path: Path, content: bytes | str, *, is_synced: bool = True
     _remove_abandoned(target, written_at)
 
 
+def create_atomically(path: Path, content: bytes) -> None:
+    """Create *path*, readable by the owner only, complete at once and never instead of another.
+
+    FileExistsError if it exists.
+    """
+    folder = private_folder(path.parent)
+    temporary = folder / f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    try:
+        _write(temporary, content, is_synced=True)
+        os.link(temporary, path)  # unlike a rename, it fails if the name is taken
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # not the temporary name
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # the first error is the one to report
+            temporary.unlink(missing_ok=True)
+    sync_folder(folder)
+
+
 @contextlib.contextmanager
 def folder_locked(folder: Path) -> Iterator[None]:
     """Lock a folder against other processes, for a read-modify-write cycle."""

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from hermes_core.json_values import text_in
 from hermes_import.files import (
     FolderWalk,
     existing,
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 MESSAGES_PER_PART: Final = 500
 BYTES_PER_PART: Final = 1 << 23
+OWN_FIELD: Final = "hermes"  # of a record that Hermes has written: the identity of its message
+NO_MESSAGE: Final = "none"  # instead of it: the record stands for no message
 DAMAGED_RECORD: Final = "(damaged)"
 # What a field of the wrong type causes.
 UNEXPECTED: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
@@ -122,6 +125,7 @@ class LineReading:
         self._lines = JsonLines(unit.path, self.unknown, start)
         self._turn_position = self._lines.position
         self.line_position = self._lines.position
+        self.own_key = ""  # of the current record, if Hermes has written it
 
     @property
     def stem(self) -> str:
@@ -150,14 +154,18 @@ class LineReading:
             del line  # not kept while a part is stored, which may be as large
             if record is None:
                 continue
+            if record.get(OWN_FIELD) == NO_MESSAGE:
+                continue
             self.line_position = self._lines.line_position
+            self.own_key = rows.own_key(text_in(record, OWN_FIELD))
             try:
                 read_record(record)
             except UNEXPECTED as error:
                 log.warning("record unreadable: %s: %r", path_text(self.unit.path), error)
                 self.unknown[DAMAGED_RECORD] += 1
             del record
-            if len(self.messages) >= MESSAGES_PER_PART or size >= BYTES_PER_PART:
+            is_full = len(self.messages) >= MESSAGES_PER_PART or size >= BYTES_PER_PART
+            if is_full and not self.own_key:
                 size = 0
                 yield from self._part(is_last=False)
         yield from self.last_part()
@@ -182,8 +190,13 @@ class LineReading:
         return rows.UnitState(self.unit.revision, self._turn_position, state, self.unknown)
 
     def begin_turn(self) -> None:
-        """The next pass begins with the current line, if no later turn begins before that."""
-        self._turn_position = max(0, self.line_position)
+        """The next pass begins with the current line, if no later turn begins before that.
+
+        What was handed to the agent is read again until it has added a turn: only then is the
+        conversation stored.
+        """
+        if not self.own_key:
+            self._turn_position = max(0, self.line_position)
 
     def finish_last(self, reason: str) -> None:
         """Set the finish reason of the last answer, if the last prompt has one."""

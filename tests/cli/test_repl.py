@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import stat
 import subprocess
@@ -321,6 +322,31 @@ def test_a_branch_leaves_the_first_conversation_as_it_is(conversation: Conversat
     send(conversation, "two")
     assert len(conversation.db.get_messages(first)) == 2
     assert texts(conversation) == ["one", "First answer.", "two", "Second answer."]
+
+
+def test_a_hand_off_to_an_agent_leaves_the_conversation_open(
+    conversation: Conversation, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="no messages yet"):
+        run(conversation, "/handoff codex")
+    send(conversation, "one")
+    first = conversation.session_id
+    outcome = run(conversation, "/handoff Codex")
+    assert f"Continue it there: cd {tmp_path} && codex resume " in outcome.text
+    assert not outcome.is_handed_off
+    assert "claude --resume" in run(conversation, "/handoff claude-code --redact").text
+    for line, reason in {
+        "/handoff": "Usage: /handoff TARGET",
+        "/handoff codex please": "Usage: /handoff TARGET",
+        "/handoff emacs": "Unknown target 'emacs'. Agents: claude-code",
+        "/handoff telegram --redact": "--redact is for agents",
+        "/handoff codex": "was handed off already",
+    }.items():
+        with pytest.raises(UsageError, match=re.escape(reason)):
+            run(conversation, line)
+    assert conversation.session_id == first
+    send(conversation, "two")
+    assert "codex resume" in run(conversation, "/handoff codex").text
 
 
 def test_status_usage_sessions_and_search(conversation: Conversation) -> None:

@@ -17,6 +17,7 @@ LEFT_OUT: Final = (
     r"tests/gateway/test_(matrix\w*|deletions|email)\.py",
     r"tests/plugins/irc/test_(gateway|capabilities)\.py",
     r"tests/acp/test_acpx\.py",
+    r"tests/imports/test_agent_programs\.py",
     r"tests/(cli/test_store|achievements/test_shared_ledger|state/test_(store_copy|postgres_store))\.py",
     r".*\[postgresql\b",
     # Other shells, terminals, editors, formatters; packages that are built or downloaded

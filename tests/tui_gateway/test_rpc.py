@@ -291,6 +291,17 @@ def test_a_command_from_a_file_is_listed_and_becomes_a_prompt_and_trust_cannot_b
     assert not (hermes_home / "trusted_folders.json").exists()
 
 
+def test_a_hand_off_to_an_agent_opens_no_other_conversation(
+    client: RpcClient, serve: Any, tmp_path: Path
+) -> None:
+    live = opened(client, serve("[{say: A1}]"), cwd=str(tmp_path))
+    client.call("prompt.submit", session_id=live, text="hi")
+    client.wait_for("message.complete")
+    done = client.call("command.dispatch", session_id=live, name="handoff", arg="pi")
+    assert "pi --session " in done["output"]
+    assert "Started a new conversation" not in done["output"]
+
+
 def test_commands_completion_settings_and_shell(
     client: RpcClient, serve: Any, tmp_path: Path
 ) -> None:

@@ -114,7 +114,8 @@ class ClaudeReading(LineReading):
             }
 
     def _read_answer(self, record: JsonObject, message: JsonObject) -> None:
-        key = f"{text_in(message, 'id') or self.place}:{text_in(record, 'requestId')}"
+        ids = f"{text_in(message, 'id') or self.place}:{text_in(record, 'requestId')}"
+        key = self.own_key or ids
         answer = self._answers.get(key)
         if answer is None:
             model = text_in(message, "model")
@@ -144,7 +145,7 @@ class ClaudeReading(LineReading):
         blocks = objects_in(message, "content") if isinstance(content, list) else []
         at, key = (
             contents.seconds_of(record.get("timestamp")),
-            text_in(record, "uuid") or self.place,
+            self.own_key or text_in(record, "uuid") or self.place,
         )
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for number, block in enumerate(results):
@@ -152,7 +153,7 @@ class ClaudeReading(LineReading):
         if results or record.get("isMeta"):
             return
         text = content if isinstance(content, str) else _text_of(blocks)
-        if text.startswith(NOT_PROMPTS):
+        if text.startswith(NOT_PROMPTS) and not self.own_key:
             if text.startswith(INTERRUPTION):
                 self._end_answer(contents.INTERRUPTED)
             return

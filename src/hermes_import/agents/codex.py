@@ -96,6 +96,8 @@ class CodexReading(LineReading):
 
     def _key(self, record: JsonObject) -> str:
         """The identity of a record; older versions do not number them."""
+        if self.own_key:
+            return self.own_key
         place = record.get("ordinal", f"@{self.line_position}")
         return f"{text_in(self.about, 'id')}:{place}"
 
@@ -149,12 +151,14 @@ class CodexReading(LineReading):
                 self._flush()
                 response = self._response(key, at)
             response.texts.append(text)
-        elif item.get("role") == "user" and not text.startswith(NOT_PROMPTS):
+        elif item.get("role") == "user" and (self.own_key or not text.startswith(NOT_PROMPTS)):
             self._flush()
             self._prompt = (key, text, at)
 
     def _response(self, key: str, at: float) -> Response:
         self._flush_prompt()
+        if self._answer is not None and self.own_key not in ("", self._answer.key):
+            self._flush()  # of another message of Hermes
         if self._answer is None:
             self._answer = Response(key, at)
         return self._answer
@@ -249,7 +253,7 @@ class Response:
     """A response of the model, made from its items."""
 
     def __init__(self, key: str, at: float) -> None:
-        self._key = key
+        self.key = key
         self._at = at
         self.texts: list[str] = []
         self.thoughts: list[str] = []
@@ -258,7 +262,7 @@ class Response:
     def message(self) -> rows.ImportedMessage:
         """The complete message."""
         return rows.ImportedMessage(
-            self._key,
+            self.key,
             "assistant",
             joined(self.texts),
             self._at,

@@ -24,6 +24,7 @@ from hermes_state.imports.rows import (
     ImportedPart,
     ImportedUsage,
     UnitState,
+    own_key,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ IGNORED: Final = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "compaction", "agent", "retry"}
 )
 UNNAMED: Final = re.compile(r"(?:New|Child) session - \d{4}-")  # until a model names it
+# The ID of a message or part that Hermes has written: the identity of its message.
+OWN_ID: Final = re.compile(r"(?:msg|prt)_[0-9a-f]{12}hermes([0-9a-f]{32}|none)")
 ABORTED: Final = "MessageAbortedError"
 SAVED_OUTPUT: Final = re.compile(r"Full output saved to: \S*?/tool-output/([\w.-]+)")
 
@@ -126,6 +129,8 @@ class OpenCodeReading:
             self._kind = ConversationKind.SUBAGENT
         for row in self._complete_rows():
             self._read_message(row)
+            if OWN_ID.fullmatch(text_in(row, "id")):
+                continue  # read again, until the agent has added a turn
             self._position = number_in(row, "time_created")
             if len(self._messages) >= MESSAGES_PER_PART:
                 yield self._part(about, is_last=False)
@@ -181,9 +186,9 @@ class OpenCodeReading:
             parts.append({**part, "id": text_in(each, "id")})
         role = data.get("role")
         if role == "assistant":
-            self._read_answer(text_in(row, "id"), data, parts)
+            self._read_answer(_key_of(text_in(row, "id")), data, parts)
         elif role == "user":
-            self._read_prompt(text_in(row, "id"), data, parts)
+            self._read_prompt(_key_of(text_in(row, "id")), data, parts)
         else:
             self.unknown[f"message {role}"] += 1
 
@@ -239,6 +244,9 @@ class OpenCodeReading:
         state = object_in(part, "state")
         call_id, name = text_in(part, "callID"), text_in(part, "tool")
         answer.calls.append(contents.tool_call(call_id, name, state.get("input") or {}))
+        key = _key_of(text_in(part, "id"))
+        if not key:
+            return
         is_error = state.get("status") == "error" or name == "invalid"
         exit_code = number_in(object_in(state, "metadata"), "exit")
         text = text_in(state, "error") or self._output(text_in(state, "output"))
@@ -247,7 +255,7 @@ class OpenCodeReading:
             finish = contents.INTERRUPTED
         answer.results.append(
             ImportedMessage(
-                text_in(part, "id"),
+                key,
                 "tool",
                 contents.tool_result(text, is_error=is_error, exit_code=exit_code),
                 contents.seconds_of(object_in(state, "time").get("end"), answer.at),
@@ -329,6 +337,12 @@ class PartAnswer:
             answer=self._key,
         )
         return [spent] if any(spent[1:6]) and not self.is_copy else []
+
+
+def _key_of(native_id: str) -> str:
+    """The identity of a record; empty for a result that Hermes has only filled in."""
+    own = OWN_ID.fullmatch(native_id)
+    return own_key(own[1]) if own else native_id
 
 
 def _title_of(text: str) -> str | None:

@@ -44,7 +44,7 @@ class PiReading(LineReading):
 
     def read_record(self, record: JsonObject) -> None:
         kind, at = record.get("type"), contents.seconds_of(record.get("timestamp"))
-        key = f"{text_in(record, 'id')}:{text_in(record, 'timestamp')}"
+        key = self.own_key or f"{text_in(record, 'id')}:{text_in(record, 'timestamp')}"
         if kind == "session":
             self._read_header(record, at)
         elif kind == "message":

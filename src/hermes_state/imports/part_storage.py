@@ -17,6 +17,7 @@ from hermes_state.imports.rows import (
     PartResult,
     identities,
     identity,
+    is_own_key,
     known_rows,
     session_id_of,
 )
@@ -32,6 +33,8 @@ from hermes_state.messages import edits
 from hermes_state.messages.copies import NO_ORIGIN, UNKNOWN_ORIGIN
 from hermes_state.messages.history import INSERT_UID
 from hermes_state.messages.rows import (
+    decode_content,
+    decode_json,
     encode_content,
     to_utf8_text,
     tool_call_count,
@@ -202,6 +205,10 @@ UPDATE_ROW = """
     WHERE id = ?
 """
 OLD_ROW = "SELECT content, tool_calls, reasoning, finish_reason FROM messages WHERE id = ?"
+ORIGINAL_ROW = """
+    SELECT content, tool_calls, tool_call_id, tool_name, reasoning, finish_reason
+    FROM messages WHERE id = ?
+"""
 COUNT_ROWS = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
         tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ?
@@ -264,6 +271,8 @@ class PartStorage:
             self._follow_file()
         elif self._tx.value(sessions.EXISTS, (self._session_id,)):
             return PartResult(self._session_id, is_taken=True)
+        elif self._is_unchanged_handoff():
+            return PartResult(self._session_id)
         else:
             self._create()
         follow_labels(self._tx, self._session_id, self._conversation)
@@ -280,6 +289,14 @@ class PartStorage:
             self._end(is_new=is_first, is_live=is_live)
         new = self._added - self._copies
         return PartResult(self._session_id, is_new, new, self._copies + self._inherited)
+
+    def _is_unchanged_handoff(self) -> bool:
+        """Whether an agent has added nothing to a conversation that was handed to it."""
+        keys = [message.key for message in self._part.messages]
+        if not self._part.is_last or not keys or not all(map(is_own_key, keys)):
+            return False
+        uids = set(identities(self._agent, keys))
+        return known_rows(self._tx, list(uids)).keys() == uids
 
     def _follow_file(self) -> None:
         """Note where the file was moved to; it is read again if it is moved back."""
@@ -349,7 +366,8 @@ class PartStorage:
             elif not self._is_here(
                 message, original
             ):  # of another conversation, which this one continues
-                new[uid] = NewRow(message, self._copy_uid(uid), original)
+                as_here = self._as_here(message, original)
+                new[uid] = NewRow(as_here, self._copy_uid(uid), original)
         if known or not is_new:
             self._drop_stored_copies(new, is_new=is_new)
         if not new and not self._is_extended:
@@ -362,6 +380,21 @@ class PartStorage:
         if self._is_extended:
             index.reindex(self._tx, self._session_id)
             record_change(self._tx, self._session_id)
+
+    def _as_here(self, message: ImportedMessage, original: KnownMessage) -> ImportedMessage:
+        """A message that was handed to the agent, as it is here; others as the agent has them."""
+        if original.session_id is None or not is_own_key(message.key):
+            return message
+        row = self._tx.row(ORIGINAL_ROW, (original.row_id,))
+        content, calls, call_id, name, reasoning, reason = row or ()
+        return message._replace(
+            content=decode_content(content),
+            tool_calls=decode_json(calls) or (),
+            tool_call_id=call_id,
+            tool_name=name,
+            reasoning=reasoning,
+            finish_reason=reason,
+        )
 
     def _copy_uid(self, uid: bytes) -> bytes:
         """The identity of the copy of a message in this conversation."""

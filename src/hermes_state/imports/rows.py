@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -187,16 +188,33 @@ class KnownMessage(NamedTuple):
     session_id: str | None
 
 
+# A conversation that was handed to another agent: its records name the messages they were made of.
+OWN_KEY: Final = re.compile(r"hermes:([0-9a-f]{32})")
+
+
+def own_key(uid: str) -> str:
+    """The key of a record that Hermes has written for another agent; empty for no identity."""
+    key = f"hermes:{uid}"
+    return key if OWN_KEY.fullmatch(key) else ""
+
+
+def is_own_key(key: str) -> bool:
+    """Whether Hermes has written a record."""
+    return OWN_KEY.fullmatch(key) is not None
+
+
 def identity(agent: str, key: str) -> bytes:
     """The identity of a record of another agent, as messages of the history have it."""
     return identities(agent, [key])[0]
 
 
 def identities(agent: str, keys: Iterable[str]) -> list[bytes]:
-    """The identities of several records."""
+    """The identities of several records; one that Hermes has written has that of its message."""
     prefix, digest_of = f"{agent}:".encode("utf-8", "surrogatepass"), hashlib.blake2b
     return [
-        digest_of(prefix + key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        bytes.fromhex(own[1])
+        if (own := OWN_KEY.fullmatch(key))
+        else digest_of(prefix + key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         for key in keys
     ]
 

@@ -53,6 +53,13 @@ SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
 NEWEST_UID = "SELECT max(uid) FROM hermes_message WHERE uid < ?"
 INSERT_UID = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?)"
 INSERT_ALIAS = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+# The identities of a conversation's rows; a row that repeats a message has that of the first one.
+IDENTITIES = """
+    SELECT m.id, h.uid FROM messages m
+    LEFT JOIN hermes_copy c ON c.message_id = m.id AND c.origin_id > 0
+    LEFT JOIN hermes_message h ON h.message_id = coalesce(c.origin_id, m.id)
+    WHERE m.session_id = ? ORDER BY m.id, h.uid DESC
+"""
 CURRENT_LEASE = "SELECT token FROM hermes_lease WHERE session_id = ?"
 COUNT_IN_SESSION = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
@@ -373,6 +380,24 @@ class MessageRepository(Repository):
     def message_of(self, session_id: str, uid: str) -> int | None:
         """Row ID of the message with this identity, or None."""
         return self.engine.read(lambda reader: row_of(reader, session_id, uid))
+
+    def identities(self, session_id: str) -> dict[int, str]:
+        """The identities of a conversation's messages by row; those without one get it."""
+
+        def read(reader: Reader) -> dict[int, bytes | None]:
+            return dict(reader.rows(IDENTITIES, (session_id,)))
+
+        def add(tx: Tx) -> dict[int, bytes | None]:
+            found = read(tx)
+            for row_id in [row_id for row_id, uid in found.items() if uid is None]:
+                found[row_id] = derive_identity(session_id, f"row-{row_id}".encode())
+                tx.execute(INSERT_ALIAS, (found[row_id], row_id))
+            return found
+
+        known = self.engine.read(read)
+        if None in known.values():
+            known = self.engine.write(add)
+        return {row_id: bytes(uid or b"").hex() for row_id, uid in known.items()}
 
     def append_messages_batch(
         self,

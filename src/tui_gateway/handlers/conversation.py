@@ -11,6 +11,7 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_conversation import slash_commands
 from hermes_conversation.attachments import pictures_of
+from hermes_conversation.handoff import is_agent
 from hermes_conversation.prompt_branches import prompt_versions
 from hermes_conversation.slash_commands import Surface
 from hermes_core import human_format
@@ -73,7 +74,7 @@ def switch_by_command(
         name = opened.info.title or opened.stored_session_id
         count = human_format.plural(opened.message_count, "message")
         return SwitchedConversation(opened, f"Resumed {name} ({count})")
-    if command == "handoff":
+    if command == "handoff" and not is_agent(argument.partition(" ")[0].lower()):
         _require_idle(live)
         line = f"/handoff {argument}"
         outcome = as_rpc(lambda: slash_commands.run(live.conversation, line, Surface.SCREEN))

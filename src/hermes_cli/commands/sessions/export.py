@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -14,6 +15,7 @@ from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.errors import PortableFileError, UsageError
+from hermes_import.writers.writer import WRITERS, writer_of
 from hermes_state.store import SessionDB
 
 if TYPE_CHECKING:
@@ -32,8 +34,10 @@ examples:
   hermes sessions export --session last --format md
   hermes sessions export pages/ --format html --since 1w
   hermes sessions export for-a-friend.html --session Oslo --redact
+  hermes sessions export session.jsonl --session Oslo --format codex
 
-JSONL can be imported again without loss; Markdown and HTML are for reading.
+JSONL can be imported again without loss; Markdown and HTML are for reading; the names of agents
+stand for sessions of these programs (`hermes handoff` writes them where the program finds them).
 OUT is a file, a folder (one file per conversation), or - for standard output.
 """
 
@@ -43,7 +47,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = add_command(actions, "export", "export conversations to a file", EXAMPLES, run=export)
     parser.add_argument("out", metavar="OUT", nargs="?", default=STDOUT,
                         help="file, folder, or - for standard output (default)")  # fmt: skip
-    parser.add_argument("--format", choices=("jsonl", "md", "html"),
+    parser.add_argument("--format", choices=("jsonl", "md", "html", *WRITERS),
                         help="format (default: by the suffix of OUT, else jsonl)")  # fmt: skip
     parser.add_argument("--session", "--session-id", metavar="ID",
                         help="export only this conversation")  # fmt: skip
@@ -68,6 +72,8 @@ def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
         raise UsageError("--json requires OUT: it describes the written file.")
     if not history.exists():
         raise UsageError(history.no_history_text())
+    if form in WRITERS:
+        return _export_for_agent(form, arguments, out)
     suffix = Path(arguments.out).suffix
     if suffix and suffix.lower() not in SUFFIXES and not arguments.format:
         out.note(f"Unknown suffix {suffix}: writing JSONL. Other formats: --format md, html.")
@@ -88,6 +94,40 @@ def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
             pieces = output_files.with_progress(_pieces(db, some, form, arguments), out)
             written[str(path)] = output_files.write(path, pieces, is_replacing=arguments.force)
     _report(written, len(ids), form, arguments, out)
+    return 0
+
+
+def _export_for_agent(agent: str, arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Write sessions of another agent: one to a file or standard output, or all to a folder."""
+    from hermes_cli import output_files  # noqa: PLC0415 - `list` does without
+    from hermes_import.writers.conversation import read_conversation  # noqa: PLC0415 - as above
+
+    writer = writer_of(agent, Path.home(), os.environ)
+    written: dict[str, int] = {}
+    is_folder = output_files.is_folder(arguments.out)
+    with history.open_for_writing() as db:  # messages of other programs get identities
+        ids = [each for each in _selected(db, arguments) if db.messages.rows(each, limit=1)]
+        if not ids:
+            out.note("No matching conversations.")
+            return 1
+        if len(ids) > 1 and not is_folder:
+            raise UsageError(
+                f"A file holds one session of {writer.label}. Name a folder (OUT/), or one "
+                "conversation with --session."
+            )
+        for session_id in ids:
+            talk = read_conversation(db, session_id, agent, is_redacted=arguments.redact)
+            if arguments.out == STDOUT:
+                for piece in writer.pieces(talk):
+                    out.raw(piece)
+                return 0
+            path = (
+                Path(arguments.out) / writer.path(talk).name if is_folder else Path(arguments.out)
+            )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            size = output_files.write(path, writer.pieces(talk), is_replacing=arguments.force)
+            written[str(path)] = size
+    _report(written, len(ids), agent, arguments, out)
     return 0
 
 

@@ -1,0 +1,1 @@
+"""Conversations as sessions of other agents."""
