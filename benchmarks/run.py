@@ -15,6 +15,7 @@ import chats
 import checkpoints
 import dashboard
 import databases
+import hints
 import imports
 import lists
 import nodes
@@ -44,6 +45,7 @@ BENCHMARKS: Final = {
     "databases": databases,
     "nodes": nodes,
     "search": search,
+    "hints": hints,
     "achievements": scans,
     "sandbox": sandboxes,
     "checkpoints": checkpoints,

@@ -74,6 +74,7 @@ PRESETS: Final = {
     "small": Size(500, 26_000),
     "pages": Size(3_000, 50_758),
     "quarter": Size(2_141, 132_491, 1_500_000_000),
+    "hints": Size(9_600, 500_000, 1_000_000_000),
     "power": Size(25_000, 1_300_000, 2_000_000_000),
     "seeds": Size(8_564, 603_542, 6_400_000_000, "schema16", has_search=True),
 }

@@ -6,6 +6,7 @@ All state is in the store, so any process can resume the conversation.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 from pathlib import Path
@@ -27,6 +28,7 @@ from hermes_agent.events import (
     UsageReport,
     outcome,
 )
+from hermes_agent.hints import NoHints, hints_in
 from hermes_agent.memory.review import ReviewDependencies, Reviews
 from hermes_agent.messages import ANONYMOUS, PromptIdentity, ToolCall, Usage
 from hermes_agent.toolbox import TurnContext, no_guard
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from hermes_agent.context.system_prompt import Situation
     from hermes_agent.context.window import AgentProfile
     from hermes_agent.events import Event, Reply, TurnOutcome
+    from hermes_agent.hints import Hints
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
@@ -165,8 +168,10 @@ class AIAgent:
         checkpoints: TurnCheckpoints | None = None,
         max_steps: int = MAX_STEPS,
         pop_news: Callable[[], str] = str,
+        hints: Hints | None = None,
         **fields: Any,
     ) -> None:
+        self._hints = hints or NoHints()
         self._pop_news = pop_news
         self._news: list[str] = []  # that the note of the next prompt tells
         self._limits = limits
@@ -234,6 +239,10 @@ class AIAgent:
         self._apply_profile()
         history = self.conversation_store.read_history()
         return ContextParts(self._prompt, self._toolbox.schema_tokens, history)
+
+    def hint_tokens(self) -> tuple[int, int]:
+        """The number of hints from the history in this conversation, and their tokens."""
+        return hints_in(self.conversation_store.read_history())
 
     def _apply_profile(self, question: str = "") -> None:
         """Choose prompt and tools by the context window and the first question, once."""
@@ -324,6 +333,7 @@ class AIAgent:
             notices = [] if self._checkpoints is None else self._checkpoints.finish()
             dependencies.window.forget_guess()
             turn.release_lease()
+            self._hints.turn_ended(self.session_id)
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
             is_stopped = finished is None or finished.end is TurnEnd.INTERRUPTED
             hooks.turn_ended(completed=is_complete, interrupted=is_stopped)
@@ -479,6 +489,7 @@ class AIAgent:
             self._with_changes,
             pop_news=self._pop_news,
             max_steps=self._max_steps,
+            hint=functools.partial(self._hints.about, self.session_id, self.cwd),
         )
 
     def _system_message(self) -> Message:

@@ -151,7 +151,7 @@ class Toolbox:
                 yield from self._run(batch, context, hooks)
 
     def _only_reads(self, call: ToolCall, turn: TurnContext, hooks: ToolHooks) -> bool:
-        tool, arguments = self._tools.get(call.name), _arguments(call.arguments)
+        tool, arguments = self._tools.get(call.name), parse_arguments(call.arguments)
         if tool is None or arguments is None:
             return False
         return tool.only_reads(arguments, _context(call, turn, hooks, lambda _event: None))
@@ -189,7 +189,7 @@ class Toolbox:
         put: Callable[[ToolOutput | ToolFinished], object],
     ) -> None:
         started_at = time.monotonic()
-        arguments = _arguments(call.arguments)
+        arguments = parse_arguments(call.arguments)
         outcome = attempt(
             f"tool {call.name}", lambda: self._call_tool(call, arguments, context, hooks, put)
         )
@@ -281,7 +281,8 @@ def _next_event(
                 return None
 
 
-def _arguments(text: str) -> JsonObject | None:
+def parse_arguments(text: str) -> JsonObject | None:
+    """The arguments of a call; None if they are not a JSON object."""
     try:
         document = json.loads(text or "{}")
     except ValueError:

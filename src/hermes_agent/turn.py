@@ -44,6 +44,7 @@ from hermes_agent.events import (
     repetition_notice,
     step_limit_notice,
 )
+from hermes_agent.hints import HINT_KEY
 from hermes_agent.messages import ModelRequest, Usage, result_message
 from hermes_agent.providers.failures import interrupted
 from hermes_agent.toolbox import TurnContext
@@ -113,6 +114,8 @@ class TurnDependencies(NamedTuple):
     on_answer: AnswerHook | None = None
     pop_news: Callable[[], str] = str  # what has ended in the background since the last call
     max_steps: int = MAX_STEPS
+    # What earlier conversations know about a call and its result.
+    hint: Callable[[ToolCall, str], str] = lambda _call, _result: ""
 
 
 class Turn:
@@ -467,6 +470,7 @@ class Turn:
             ):
                 if isinstance(event, ToolFinished):
                     result = with_news(event.result, deps.pop_news())
+                    result = with_news(result, deps.hint(event.call, event.result), HINT_KEY)
                     row_id = deps.store.add_result(event.call, result, self._lease)
                     results[event.call.id] = event.result
                     self.messages.append(result_message(event.call, result))

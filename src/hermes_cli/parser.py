@@ -52,6 +52,7 @@ COMMANDS = (
     CommandEntry("search", "sessions.search", "search all messages, in your own words"),
     CommandEntry("ask", "sessions.ask", "answer a question from your history, with quotations"),
     CommandEntry("why", "sessions.why", "show which conversation wrote a line of a file"),
+    CommandEntry("fixes", "sessions.fixes", "show what worked when a command failed before"),
     CommandEntry("memory", "memory", "show what the agent remembers, and why"),
     CommandEntry("checkpoints", "sessions.checkpoints", "show and undo file changes of the agent"),
     CommandEntry("usage", "sessions.usage", "show tokens and cost by day, model or project"),

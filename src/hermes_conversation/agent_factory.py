@@ -41,6 +41,7 @@ from hermes_conversation.command_environment import (
 )
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
+from hermes_conversation.known_fixes import hints_for
 from hermes_conversation.plugin_turns import offer_to_plugins, turn_plugins
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
@@ -201,6 +202,10 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         announce=hooks or notify_plugins,
         limits=_turn_limits(settings),
         max_steps=options.max_steps or settings.get_int("agent.max_steps"),
+        hints=hints_for(
+            db, searchable_history(db, options), options.role,
+            is_on=settings.get_bool("agent.hints"),
+        ),
     )  # fmt: skip
 
     def build_child(parent_id: str) -> AIAgent:

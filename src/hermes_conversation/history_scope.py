@@ -54,12 +54,19 @@ class ConversationHistory:
     def _allowed_ids(self) -> frozenset[str] | None:
         return self._only
 
+    def may_read(self, session_id: str) -> bool:
+        """Whether a conversation may be read."""
+        allowed = self._allowed_ids()
+        return allowed is None or session_id in allowed
+
     def around(self, message_id: int) -> list[MessageRow]:
         """A message with those before and after it; none if it may not be read."""
         session_id = self._db.messages.session_of(message_id)
-        allowed = self._allowed_ids()
-        is_allowed = session_id is not None and (allowed is None or session_id in allowed)
-        if session_id is None or not is_allowed or self._db.trash.trashed_at(session_id):
+        if (
+            session_id is None
+            or not self.may_read(session_id)
+            or self._db.trash.trashed_at(session_id)
+        ):
             return []
         page = self._db.transcripts.page(
             session_id, MESSAGES_AROUND, around=message_id, with_undone=False

@@ -104,6 +104,9 @@ def usage_line(conversation: Conversation) -> str:
     used, window = conversation.agent.context_tokens, conversation.agent.window
     if used:
         parts.append(f"{used / window:.0%} of the {window:,} token context window")
+    hints, hint_tokens = conversation.agent.hint_tokens()
+    if hints:
+        parts.append(f"{plural(hints, 'hint')} with {hint_tokens:,} tokens")
     return ", ".join(parts)
 
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from mcp.client.session import ClientSession
 
 READING = {
-    "conversations_list", "conversations_search", "history_ask", "why_line", "conversation_get",
+    "conversations_list", "conversations_search", "history_ask", "history_fixes", "why_line",
+    "conversation_get",
     "messages_read", "attachments_fetch", "channels_list", "events_poll", "events_wait",
     "permissions_list_open",
 }  # fmt: skip
@@ -124,6 +125,7 @@ async def test_another_agent_lists_searches_and_reads(conversation_id: str) -> N
         question = "where did we put those kumquats?"
         cited = await call_tool(session, "history_ask", question=question, use_model=False)
         assert [each["session_id"] for each in cited["quotations"]] == [conversation_id]
+        assert await call_tool(session, "history_fixes", error="no such error") == []
         described = await call_tool(session, "conversation_get", conversation="Fruit")
         assert (described["id"], described["message_count"]) == ("s1", 2)
         read = await call_tool(session, "messages_read", conversation="Fruit", limit=1)

@@ -25,6 +25,7 @@ from gateway.mcp_server.tools import (  # the library reads annotations
     ConversationMessages,
     EventPage,
     GivenAnswer,
+    KnownFix,
     LineAuthor,
     MatchingMessage,
     McpCaller,
@@ -199,6 +200,12 @@ class ServedTools:
         """Name the conversation and the prompt that wrote a line of a file, given by full path."""
         return await self._run(context, lambda c: self._tools.why_line(c, file, line))
 
+    async def history_fixes(
+        self, context: Context[Any], error: str, limit: int = 10
+    ) -> list[KnownFix]:
+        """Find what worked when a command failed with this error before; any agent's commands."""
+        return await self._run(context, lambda c: self._tools.history_fixes(c, error, limit))
+
     async def conversation_get(self, context: Context[Any], conversation: str) -> ConversationFacts:
         """Describe a conversation, given by ID, title or `last`."""
         return await self._run(context, lambda c: self._tools.conversation_get(c, conversation))
@@ -271,6 +278,7 @@ def build_server(
         tools.conversations_search,
         tools.history_ask,
         tools.why_line,
+        tools.history_fixes,
         tools.conversation_get,
         tools.messages_read,
         tools.attachments_fetch,

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from gateway.outbound import direct_send
 from gateway.platforms.names import API_KEY_USER, Platform
 from gateway.process.config_loader import config_of_home
-from hermes_conversation import history_answers, origin_report
+from hermes_conversation import history_answers, known_fixes, origin_report
 from hermes_conversation.history_scope import ConversationHistory
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.media_store import is_reference, url_of
@@ -136,6 +136,21 @@ class CitedAnswer(BaseModel):
     note: str
     failure: str
     model: str
+
+
+class KnownFix(BaseModel):
+    """An error, and what worked after it the last time."""
+
+    error: str
+    command: str
+    folder: str
+    fix: str
+    times: int
+    at: float
+    session_id: str
+    title: str
+    message_id: int
+    fix_message_id: int
 
 
 class MessageItem(BaseModel):
@@ -333,6 +348,13 @@ class McpTools:
         place = f"{origin_report.readable_file(file, Path('/'))}:{line}"
         report = origin_report.report_of(self._db, place, Path("/"))
         return LineAuthor.model_validate(report.ranges[0].as_fields())
+
+    def history_fixes(self, caller: McpCaller, error: str, limit: int) -> list[KnownFix]:
+        """What worked when a command failed with an error before, latest first."""
+        self._db.calls.fill(origin_report.MAX_FILL_SECONDS)
+        allowed = ConversationHistory(self._db, self._visible_ids(caller))
+        found = known_fixes.find_fixes(self._db, allowed, error, bounded(limit))
+        return [KnownFix.model_validate(known_fixes.as_fields(fix)) for fix in found]
 
     def conversations_search(
         self, caller: McpCaller, query: str, limit: int

@@ -90,7 +90,7 @@ def failure(message: str, **facts: JsonData) -> str:
     return json.dumps({**facts, "error": message}, ensure_ascii=False)
 
 
-def with_news(result: str, news: str) -> str:
+def with_news(result: str, news: str, key: str = "background") -> str:
     """A result with what has happened in the background; unchanged without news."""
     if not news:
         return result
@@ -100,7 +100,7 @@ def with_news(result: str, news: str) -> str:
         document = None
     if not isinstance(document, dict):
         return f"{result}\n\n{news}"
-    return json.dumps({**document, "background": news}, ensure_ascii=False)
+    return json.dumps({**document, key: news}, ensure_ascii=False)
 
 
 def error_in(result: str) -> str | None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 ROWS: Final = f"""
     SELECT m.id, m.role, m.content, m.tool_calls, m.tool_call_id, {amount_sql("m.timestamp")}
     FROM messages m
-    WHERE m.session_id = ? AND m.id > ? AND (m.tool_calls IS NOT NULL OR m.role = 'tool')
+    WHERE m.session_id = ? AND m.id > ?
+        AND (m.tool_calls IS NOT NULL OR m.role IN ('tool', 'user'))
         AND NOT EXISTS (SELECT 1 FROM hermes_copy c WHERE c.message_id = m.id)
     ORDER BY m.id
 """  # noqa: S608 - own names
@@ -35,6 +36,7 @@ class ToolCall(NamedTuple):
     arguments: JsonObject
     result_id: int | None = None
     result: str = ""
+    prompt_id: int = 0  # the message of a person before it; 0 if that was read earlier
 
 
 class CallSlice(NamedTuple):
@@ -48,7 +50,7 @@ def read_calls(reader: Reader, session_id: str, after: int) -> CallSlice:
     """The calls after a row. Those of the last message may still run: they are read again."""
     waiting: dict[str, ToolCall] = {}
     done: list[ToolCall] = []
-    through = after
+    through, prompt_id = after, 0
     for row_id, role, content, calls, call_id, at in reader.rows(ROWS, (session_id, after)):
         if role == "tool":
             call = waiting.pop(call_id or "", None)
@@ -58,9 +60,12 @@ def read_calls(reader: Reader, session_id: str, after: int) -> CallSlice:
             if not waiting:
                 through = row_id
             continue
+        if role == "user":
+            prompt_id = row_id
+            continue
         done += waiting.values()  # their process ended before they did
-        found = list(_calls(session_id, row_id, calls, at))
-        waiting = dict(found)
+        found = _calls(session_id, row_id, calls, at)
+        waiting = {key: call._replace(prompt_id=prompt_id) for key, call in found}
         through = row_id if not waiting else row_id - 1
     if any(call.result_id is None for call in waiting.values()):
         done = [call for call in done if call.message_id <= through]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.calls.edits import DIGEST_BYTES, EditedLine, KnownFiles, base_name
 from hermes_state.calls.history import read_calls
+from hermes_state.calls.outcomes import EDIT, Outcome, file_key, find_outcomes
 from hermes_state.messages.rows import decode_content
 from hermes_state.repository import Repository
 
@@ -49,11 +51,11 @@ INSERT_EDIT: Final = """
 EDIT_COLUMNS: Final = "message_id, session_id, edited_at, path, lines, removed"
 EDITS_OF_NAMES: Final = f"""
     SELECT {EDIT_COLUMNS} FROM hermes_edit
-    WHERE name IN (SELECT value ->> 0 FROM json_each(?)) ORDER BY edited_at, message_id, place
+    WHERE name IN (SELECT value FROM json_each(?)) ORDER BY edited_at, message_id, place
 """  # noqa: S608 - own names
 EDITS_OF_SESSIONS: Final = f"""
     SELECT {EDIT_COLUMNS} FROM hermes_edit
-    WHERE session_id IN (SELECT value ->> 0 FROM json_each(?))
+    WHERE session_id IN (SELECT value FROM json_each(?))
     ORDER BY edited_at, message_id, place
 """  # noqa: S608 - own names
 PROMPT_BEFORE: Final = """
@@ -62,6 +64,71 @@ PROMPT_BEFORE: Final = """
         AND coalesce(finish_reason, '') NOT IN ('hook_feedback', 'summary')
     ORDER BY id DESC LIMIT 1
 """
+OUTCOME_COLUMNS: Final = (
+    "message_id, place, session_id, happened_at, kind, subject, folder, exit_code, state,"
+    " fingerprint, line, inverse, error, fix, fix_id"
+)
+SET_OUTCOME: Final = f"""
+    INSERT INTO hermes_outcome ({OUTCOME_COLUMNS})
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (message_id, place) DO UPDATE SET state = excluded.state, fix = excluded.fix,
+        fix_id = excluded.fix_id WHERE hermes_outcome.fix_id IS NULL
+"""  # noqa: S608 - own names
+FIRST_OPEN: Final = (
+    "SELECT min(message_id) FROM hermes_outcome WHERE session_id = ? AND state = 'open'"
+)
+# A change is reverted by the opposite one after a later prompt, or in another conversation.
+REVERT: Final = """
+    UPDATE hermes_outcome SET fix_id = (
+        SELECT min(b.message_id) FROM hermes_outcome b
+        WHERE b.line = hermes_outcome.inverse AND b.fingerprint = hermes_outcome.fingerprint
+            AND b.happened_at > hermes_outcome.happened_at AND (
+                b.session_id <> hermes_outcome.session_id OR EXISTS (
+                    SELECT 1 FROM messages m
+                    WHERE m.session_id = b.session_id AND m.role = 'user'
+                        AND m.id > hermes_outcome.message_id AND m.id < b.message_id)))
+    WHERE kind = 'edit' AND fix_id IS NULL AND line IN (SELECT value FROM json_each(?))
+"""
+MARK_REVERTED: Final = """
+    UPDATE hermes_outcome SET state = 'reverted'
+    WHERE kind = 'edit' AND fix_id IS NOT NULL
+        AND line IN (SELECT value FROM json_each(?))
+"""
+READABLE: Final = """
+    NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = o.session_id)
+    AND EXISTS (SELECT 1 FROM messages k WHERE k.id = o.message_id)
+"""
+OUTCOMES_BY: Final = f"""
+    SELECT {", ".join(f"o.{name.strip()}" for name in OUTCOME_COLUMNS.split(","))}
+    FROM hermes_outcome o
+    WHERE {{condition}} AND {READABLE} ORDER BY o.happened_at DESC LIMIT ?
+"""  # noqa: S608 - own names
+# Without those that a conversation contains, also as copies.
+FIXES: Final = OUTCOMES_BY.format(
+    condition="""o.fingerprint = ? AND o.fix_id IS NOT NULL AND o.session_id <> ?
+        AND NOT EXISTS (
+            SELECT 1 FROM hermes_copy c JOIN messages m ON m.id = c.message_id
+            WHERE c.origin_id = o.fix_id AND m.session_id = ?)"""
+)
+FIXES_OF_LINES: Final = OUTCOMES_BY.format(
+    condition="o.line IN (SELECT value FROM json_each(?)) AND o.kind = 'command'"
+    " AND o.fix_id IS NOT NULL"
+)
+FIXES_LIKE: Final = OUTCOMES_BY.format(
+    condition="o.kind = 'command' AND o.fix_id IS NOT NULL AND lower(o.error) LIKE ? ESCAPE '!'"
+)
+RECENT_CHANGES: Final = 100  # of a file
+# Changes that were reverted, or whose turn was undone, among the latest of a file.
+REVERTED_CHANGES: Final = f"""
+    SELECT {OUTCOME_COLUMNS} FROM (
+        SELECT {OUTCOME_COLUMNS} FROM hermes_outcome
+        WHERE fingerprint = ? AND kind = 'edit'
+        ORDER BY happened_at DESC LIMIT {RECENT_CHANGES}) o
+    WHERE (o.fix_id IS NOT NULL OR EXISTS (
+            SELECT 1 FROM messages m WHERE m.id = o.message_id AND m.active = 0
+                AND coalesce(m.compacted, 0) = 0))
+        AND {READABLE} ORDER BY o.happened_at DESC LIMIT ?
+"""  # noqa: S608 - own names
 RECENT_EDITS: Final = f"""
     SELECT {EDIT_COLUMNS} FROM hermes_edit ORDER BY edited_at DESC, message_id DESC LIMIT ?
 """  # noqa: S608 - own names
@@ -86,6 +153,8 @@ class CallRepository(Repository):
 
     def fill(self, seconds: float | None = None) -> bool:
         """Read calls that were not read yet, for at most this time; whether all are read."""
+        if self.engine.read_only:
+            return not self._behind()
         deadline = None if seconds is None else time.monotonic() + seconds
         while behind := self._behind():
             for session_id in behind:
@@ -102,23 +171,35 @@ class CallRepository(Repository):
     @property
     def is_available(self) -> bool:
         """Whether the file has the tables; one that was never opened for writing has not."""
-        return "hermes_edit" in self.engine.columns.tables
+        return "hermes_outcome" in self.engine.columns.tables
 
     def fill_session(self, session_id: str) -> None:
         """Read the new calls of one session."""
-        position = self.engine.read(lambda reader: _position(reader, session_id))
-        after, seen, folder = position
+        after, seen, first, folder = self.engine.read(lambda r: _position(r, session_id))
+        found = self.engine.read(lambda reader: read_calls(reader, session_id, first))
         known = KnownFiles(folder)
-        found = self.engine.read(lambda reader: read_calls(reader, session_id, after))
-        edits = _edit_rows(known, found.calls)
-        if known.has_guessed and after:  # an earlier call may have read what was written now
+        edits = _edits_by_call(known, found.calls)
+        if known.has_guessed and first:  # an earlier call may have read what was written now
             calls = self.engine.read(lambda reader: read_calls(reader, session_id, 0)).calls
-            edits = [row for row in _edit_rows(KnownFiles(folder), calls) if row[0] > after]
+            edits = _edits_by_call(KnownFiles(folder), calls)
+        rows = [
+            _edit_row(call, place, edit)
+            for call in found.calls
+            for place, edit in enumerate(edits[call.message_id, call.place], 100 * call.place)
+        ]
+        outcomes = find_outcomes(found.calls, folder, edits)
+        changes = [each for each in outcomes if each.kind == EDIT]
+        keys = _as_rows({key for each in changes for key in (each.line, each.inverse)})
 
         def store(tx: Tx) -> None:
             if int(tx.value(MARK, (session_id,)) or 0) == after:  # no other process was faster
-                tx.many(INSERT_EDIT, edits)
-                tx.run(SET_MARK, (session_id, found.through, max(seen, found.through)))
+                tx.many(INSERT_EDIT, rows)
+                tx.many(SET_OUTCOME, outcomes)
+                if changes:
+                    tx.run(REVERT, (keys,))
+                    tx.run(MARK_REVERTED, (keys,))
+                through = max(after, found.through)
+                tx.run(SET_MARK, (session_id, through, max(seen, through)))
 
         self.engine.write_upkeep(store)
 
@@ -146,6 +227,31 @@ class CallRepository(Repository):
         row = self.engine.read(lambda reader: reader.row(PROMPT_BEFORE, (session_id, message_id)))
         return None if row is None else (row[0], decode_content(row[1]))
 
+    def fixes(self, fingerprint: str, limit: int, *, beside: str = "") -> list[Outcome]:
+        """Failures with this fingerprint after which something worked, newest first.
+
+        Those that the session *beside* contains are left out.
+        """
+        return self._outcomes(FIXES, fingerprint, beside, beside, limit)
+
+    def fixes_of_lines(self, lines: list[str], limit: int) -> list[Outcome]:
+        """Such failures by the digests of lines that their error may begin with."""
+        return self._outcomes(FIXES_OF_LINES, _as_rows(set(lines)), limit)
+
+    def fixes_like(self, text: str, limit: int) -> list[Outcome]:
+        """Such failures whose error contains a text; reads all of them."""
+        escaped = re.sub(r"([!%_])", r"!\1", text.lower())
+        return self._outcomes(FIXES_LIKE, f"%{escaped}%", limit)
+
+    def reverted_changes(self, path: str, limit: int) -> list[Outcome]:
+        """Changes of a file that were reverted or undone, newest first."""
+        return self._outcomes(REVERTED_CHANGES, file_key(path), limit)
+
+    def _outcomes(self, sql: str, *values: str | int) -> list[Outcome]:
+        if not self.is_available:
+            return []
+        return self.engine.read(lambda r: [Outcome(*row) for row in r.rows(sql, values)])
+
     def _edits(self, sql: str, value: object) -> list[StoredEdit]:
         if not self.is_available:
             return []
@@ -161,21 +267,30 @@ class CallRepository(Repository):
 
 def _as_rows(values: set[str]) -> str:
     """Texts as an argument of `json_each`."""
-    return json.dumps([[value] for value in sorted(values)])
+    return json.dumps(sorted(values))
 
 
-def _position(reader: Reader, session_id: str) -> tuple[int, int, str]:
-    """The row after which the calls of a session are read, its last row, and its folder."""
-    through, seen = (reader.value(sql, (session_id,)) for sql in (MARK, LAST_MESSAGE))
-    return int(through or 0), int(seen or 0), reader.value(FOLDER, (session_id,)) or ""
+class _Position(NamedTuple):
+    """How far the calls of a session were read; *first* is before failures without an end."""
+
+    after: int
+    seen: int
+    first: int
+    folder: str
 
 
-def _edit_rows(known: KnownFiles, calls: list[ToolCall]) -> list[EditRow]:
-    return [
-        _edit_row(call, place, edit)
-        for call in calls
-        for place, edit in enumerate(known.edits(call), 100 * call.place)
-    ]
+def _position(reader: Reader, session_id: str) -> _Position:
+    through, seen, first, folder = (
+        reader.value(sql, (session_id,)) for sql in (MARK, LAST_MESSAGE, FIRST_OPEN, FOLDER)
+    )
+    after = int(through or 0)
+    return _Position(after, int(seen or 0), min(after, int(first or after + 1) - 1), folder or "")
+
+
+def _edits_by_call(
+    known: KnownFiles, calls: list[ToolCall]
+) -> dict[tuple[int, int], list[FileEdit]]:
+    return {(call.message_id, call.place): known.edits(call) for call in calls}
 
 
 def _edit_row(call: ToolCall, place: int, edit: FileEdit) -> EditRow:

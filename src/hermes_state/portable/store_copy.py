@@ -98,7 +98,7 @@ LEFT_OUT: Final = frozenset(
         "hermes_search_words", "hermes_search_term", "hermes_search_session",
         "hermes_search_vector", "hermes_bound_place",
         "hermes_ledger_note", "hermes_open_question", "hermes_ledger_session",
-        "hermes_session_sort", "hermes_call_mark", "hermes_edit",
+        "hermes_session_sort", "hermes_call_mark", "hermes_edit", "hermes_outcome",
     }
 )  # fmt: skip
 

@@ -31,7 +31,7 @@ NOT_COPIED: Final = frozenset(
     {"schema_version", "compression_locks", "session_turn_leases", "hermes_layout",
      "hermes_migration", "hermes_session_index", "hermes_process", "hermes_owner",
      "hermes_participant", "hermes_lease", "hermes_change", "hermes_session_sort",
-     "hermes_call_mark", "hermes_edit"}
+     "hermes_call_mark", "hermes_edit", "hermes_outcome"}
 )  # fmt: skip
 # Messages whose session is lost get a new session row.
 ADD_SESSIONS: Final = """

@@ -372,6 +372,35 @@ CALL_TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS hermes_edit_session ON hermes_edit(session_id)",
     "CREATE INDEX IF NOT EXISTS hermes_edit_time ON hermes_edit(edited_at)",
 )
+OUTCOME_TABLE: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_outcome (
+        message_id BIGINT NOT NULL,
+        place INTEGER NOT NULL,
+        session_id TEXT NOT NULL,
+        happened_at DOUBLE PRECISION NOT NULL,
+        kind TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        folder TEXT NOT NULL,
+        exit_code INTEGER,
+        state TEXT NOT NULL,
+        fingerprint TEXT NOT NULL,
+        line TEXT NOT NULL,
+        inverse TEXT NOT NULL,
+        error TEXT NOT NULL,
+        fix TEXT NOT NULL,
+        fix_id BIGINT,
+        PRIMARY KEY (message_id, place)
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_outcome_fix"
+    " ON hermes_outcome(fingerprint, happened_at) WHERE fix_id IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS hermes_outcome_file"
+    " ON hermes_outcome(fingerprint, happened_at) WHERE kind = 'edit'",
+    "CREATE INDEX IF NOT EXISTS hermes_outcome_line ON hermes_outcome(line)",
+    "CREATE INDEX IF NOT EXISTS hermes_outcome_session ON hermes_outcome(session_id)",
+    "DELETE FROM hermes_call_mark",  # calls are read again
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -389,6 +418,7 @@ MIGRATIONS: Final = (
     Migration(13, "copies of a message", (COPY_INDEX,)),
     Migration(14, "facts of the agent's memory", FACT_TABLES),
     Migration(15, "what tool calls did", CALL_TABLES),
+    Migration(16, "what came of tool calls", OUTCOME_TABLE),
 )
 
 

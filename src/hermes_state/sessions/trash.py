@@ -77,6 +77,7 @@ DELETE_SESSION_DATA = (
     "DELETE FROM hermes_undo WHERE session_id = ?",
     "DELETE FROM hermes_trash WHERE session_id = ?",
     "DELETE FROM hermes_edit WHERE session_id = ?",
+    "DELETE FROM hermes_outcome WHERE session_id = ?",
     "DELETE FROM hermes_call_mark WHERE session_id = ?",
     CUT_ROUTES,
     "UPDATE hermes_session_index SET shown = 3, preview = NULL WHERE session_id = ?",

@@ -241,6 +241,13 @@ MODELS_SETTINGS: Final = (
         "that you set is never replaced.",
     ),
     Setting(
+        "agent.hints",
+        "bool",
+        True,
+        "Whether a line of at most 60 tokens is added to the result of a command that failed the "
+        "same way before, with what then worked, and of a file whose change was reverted.",
+    ),
+    Setting(
         "memory.review_turns",
         "int",
         10,
