@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_agent.providers.retry import MAX_ATTEMPTS
 from hermes_agent.providers.scripted import ModelScript
 from support.checkpoints import git
 from support.command_line import command
@@ -53,7 +54,7 @@ STEPS = [
     {"say": STORY, "pause": 0.05},
     {"fail": LIMIT},
     {"say": "This sentence ends in the", "finish": "length"},
-    {"say": "This line is", "cut": True},
+    *[{"say": "This line is", "cut": True}] * MAX_ATTEMPTS,  # asked for again each time
 ]
 BORDERED = re.compile(r"^.*?│(.*)│.*$")
 
@@ -365,8 +366,8 @@ def _see_what_went_wrong(screen: Screen) -> None:
     screen.idle()
     screen.ask("and again")
     screen.shows(
-        "This line is The connection to SERVER was lost before the answer was complete. What "
-        "arrived is kept. Ask again with /retry"
+        "This line is The connection to SERVER was lost before the answer was complete. Tried 4 "
+        "times. What arrived is kept. Ask again with /retry"
     )
     screen.idle()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from dashboard.test_facts import SESSION, call, remember
+from support.remembered import SESSION, call, remember
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hermes_agent.memory.evidence import owner_messages, support
-from hermes_agent.memory.facts import AgentMemory, Proposal
+from support.remembered import SESSION, call, remember
 
 if TYPE_CHECKING:
     import httpx2 as httpx
 
     from hermes_state import SessionDB
     from support.dashboards import RunningDashboard
-
-SESSION = "20260101_000000_abcdef"
-
-
-def remember(db: SessionDB) -> int:
-    """A fact that a review has found; the message that it rests on."""
-    db.create_session(SESSION, "cli")
-    message = db.append_message(SESSION, "user", "By the way, I like tea a lot.")
-    found = support("Likes tea.", ["I like tea"], owner_messages(db, SESSION), must_quote=True)
-    AgentMemory(db).remember(Proposal("user", "Likes tea.", "review", found.evidence))
-    return message
 
 
 def states(client: httpx.Client) -> dict[str, str]:
@@ -61,11 +48,6 @@ def test_facts_are_pinned_rejected_believed_again_and_changes_undone(
     assert client.post("/api/facts/undo", json={}).status_code == 409
     assert states(client) == {"Likes tea.": "rejected"}
     assert served.anonymous.get("/api/facts").status_code == 401
-
-
-def call(name: str, arguments: dict[str, Any], call_id: str) -> dict[str, Any]:
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {"id": call_id, "type": "function", "function": function}
 
 
 def test_edits_are_listed_of_all_agents_of_a_conversation_and_of_a_file(

@@ -34,7 +34,8 @@ PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 TAB_PATH: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
 BUILT_IN_PATHS: Final = frozenset(
     {
-        "/", "/chat", "/sessions", "/analytics", "/memory", "/schedules", "/gateway", "/models",
+        "/", "/chat", "/sessions", "/ask", "/edits", "/analytics", "/memory", "/schedules", "/gateway",
+        "/models",
         "/mcp", "/hooks", "/permissions", "/data", "/logs", "/plugins", "/settings",
     }
 )  # fmt: skip
