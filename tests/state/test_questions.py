@@ -253,6 +253,33 @@ def fill_randomly(db: SessionDB, seed: int) -> None:
     db.search.fill()
 
 
+def test_frequent_words_are_found_wherever_the_filters_lead(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HERMES_STORE_URL", raising=False)
+    question = "which docker build error happened"
+    filters = [
+        SearchOptions(session_id="old"),
+        SearchOptions(sources=("telegram",)),
+        SearchOptions(allowed_ids=frozenset({"old"})),
+        SearchOptions(until=2000.0),
+        SearchOptions(roles=("assistant",)),
+    ]
+    with postgres.history() as url:
+        for place in (tmp_path / "state.db", None):
+            if place is None:
+                monkeypatch.setenv("HERMES_STORE_URL", url)
+            with SessionDB(place) as db:
+                db.create_session("old", "telegram")
+                db.append_message("old", "assistant", "docker build error", timestamp=1000.0)
+                db.create_session("new", "cli")
+                text = {"role": "user", "content": "docker build error", "timestamp": 3000.0}
+                db.append_messages_batch("new", [text] * 8_100)
+                db.append_message("new", "user", "it happened", timestamp=3000.0)
+                for each in filters:
+                    assert sessions(db.search.answer(question, each)) == ["old"], each
+
+
 # Similar conversations
 
 

@@ -272,11 +272,25 @@ def _in_any_form(
     any_of = _all_of([[term for word in reading.words for term in word.terms]])
     any_filter = search_filter._replace(query=any_of)
     ranked = _in_order(search, any_filter, reading.words, ranking, plain.period)
+    ranked = _or_by_time(search, ranked, any_filter._replace(with_tools=False), count)
     if plain.phrases:
         ranked = _with_phrases(ranked, Query(plain.phrases, ()))
     if search_filter.with_tools:
         ranked = _with_tool_text(search, ranked, (search_filter._replace(query=every), any_filter))
     return Found(ranked, any_of, "rank", ANY_WORD, tuple(plain.content), reading.corrections)
+
+
+def _or_by_time(
+    search: Search, ranked: Iterator[Candidate], search_filter: SearchFilter, count: int
+) -> Iterator[Candidate]:
+    """Ranked messages; if the filters exclude all of them, those that match, by time.
+
+    Of frequent words, only the newest messages are ranked.
+    """
+    first = next(ranked, None)
+    if first is None:
+        return search.matches(search_filter, count)
+    return itertools.chain([first], ranked)
 
 
 def _with_phrases(ranked: Iterator[Candidate], phrases: Query) -> Iterator[Candidate]:
