@@ -238,6 +238,29 @@ def test_corrections_choose_the_nearest_and_most_frequent_word() -> None:
     assert corrected("recieve", ["receive", "relieve"], count) == "receive"
     assert corrected("haus", ["maus", "zebra"], count) == "maus"
     assert corrected("docker", ["kubernetes"], count) == ""
+    assert corrected("haus", ["maus", "hausa"], lambda _terms: {"maus": 0, "hausa": 1}) == "hausa"
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_correction_names_no_word_that_the_search_may_not_find(
+    talks: SessionDB, is_indexed: bool
+) -> None:
+    talks.create_session("own", "telegram", session_key="chat:own")
+    talks.append_message("own", "user", "hello gardner")
+    talks.create_session("trashed", "cli")
+    talks.append_message("trashed", "user", "the secret is zanzibarland")
+    talks.trash.delete_session("trashed")
+    talks.create_session("undone", "cli")
+    talks.append_message("undone", "user", "quuxification")
+    talks.edits.undo("undone")
+    if is_indexed:
+        talks.search.fill()
+    own = SearchOptions(allowed_ids=frozenset({"own"}))
+    assert talks.search.answer("librery", own).corrections == ()
+    assert talks.search.answer("gardnr", own).corrections == (("gardnr", "gardner"),)
+    assert talks.search.answer("zanzibarlnd").corrections == ()
+    assert talks.search.answer("quuxificatio").corrections == ()
+    assert talks.search.answer("librery", SearchOptions(sources=("telegram",))).corrections == ()
 
 
 def fill_randomly(db: SessionDB, seed: int) -> None:
