@@ -303,6 +303,26 @@ def test_frequent_words_are_found_wherever_the_filters_lead(
                     assert sessions(db.search.answer(question, each)) == ["old"], each
 
 
+def test_an_option_of_a_command_is_no_exclusion(talks: SessionDB) -> None:
+    talks.create_session("amended", "cli")
+    talks.append_message("amended", "user", "then git commit --amend")
+    talks.create_session("plain", "cli")
+    talks.append_message("plain", "user", "then git commit")
+    for query in ("git commit --amend", "git --amend", "--amend"):
+        answer = talks.search.answer(query)
+        assert sessions(answer)[0] == "amended", query
+    assert [hit["session_id"] for hit in talks.search_messages("git --amend")] == ["amended"]
+    assert sessions(talks.search.answer("git -amend")) == ["plain"]
+    assert sessions(talks.search.answer("git -> commit")) == ["plain", "amended"]
+
+
+def test_an_excluded_phrase_is_excluded_in_a_sentence_too(talks: SessionDB) -> None:
+    found = sessions(talks.search.answer('the websocket reconnect fails -"after an hour"'))
+    assert found == []
+    found = sessions(talks.search.answer('connections ping every thirty -"after an hour"'))
+    assert found == ["websocket"]
+
+
 # Similar conversations
 
 

@@ -23,7 +23,7 @@ from hermes_state.search.hits import (
     WITHOUT_FUNCTION_WORDS,
     Correction,
 )
-from hermes_state.search.query import Query, Term, parse
+from hermes_state.search.query import Query, Term, excludes, parse
 from hermes_state.search.ranking import Word, WordIndex, bm25, rank
 from hermes_state.search.tokens import composed, fold, folded_texts
 from hermes_state.search.word_index import query_words
@@ -48,7 +48,7 @@ CHUNK_MESSAGES: Final = 200
 PERIOD_WEIGHT: Final = 1.15  # of messages from the time that a question names
 SORTS: Final = ("newest", "oldest", "rank")
 
-_OPERATORS: Final = re.compile(r'(?:^|\s)-\w|"|(?:^|\s)OR\s|\w\*(?:\s|$)')
+_OPERATORS: Final = re.compile(r'"|(?:^|\s)OR\s|\w\*(?:\s|$)')
 _PHRASE: Final = re.compile(r'"[^"]*"?')
 
 
@@ -126,6 +126,8 @@ class Reading(NamedTuple):
 
 def has_operators(text: str) -> bool:
     """Whether a query uses the syntax of searches; a sentence may quote something."""
+    if excludes(text):
+        return True
     around = _PHRASE.sub(" ", text)
     if len(query_words(around)) >= MIN_SENTENCE_WORDS:
         text = around
