@@ -217,6 +217,14 @@ def test_a_named_time_prefers_its_messages(hermes_home: Path) -> None:
         ("during December", (2025, 12, 1), (2026, 1, 1)),
         ("on Monday", (2026, 11, 16), (2026, 11, 17)),
         ("in 2024", (2024, 1, 1), (2025, 1, 1)),
+        ("last week", (2026, 11, 9), (2026, 11, 18)),
+        ("last month", (2026, 10, 1), (2026, 11, 1)),
+        ("last year", (2025, 1, 1), (2026, 1, 1)),
+        ("past month", (2026, 10, 20), (2026, 11, 20)),
+        ("the past year", (2025, 11, 19), (2026, 11, 20)),
+        ("since March", (2026, 3, 1), (2026, 11, 20)),
+        ("since Monday", (2026, 11, 16), (2026, 11, 20)),
+        ("since 2024", (2024, 1, 1), (2026, 11, 20)),
         ("three weeks ago", (2026, 10, 26), (2026, 11, 2)),
     ],
 )
@@ -229,6 +237,14 @@ def test_time_words_name_a_period(
     assert period.since == datetime(*since).astimezone().timestamp()
     assert period.until == datetime(*until).astimezone().timestamp()
     assert period_of("what did we say", now) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["in March 0000", "since may 0001", "in December 9999", "in march 1000", "on 0 days ago"],
+)
+def test_an_impossible_time_is_no_error(talks: SessionDB, text: str) -> None:
+    assert sessions(talks.search.answer(f"what renders the charts {text}"))[0] == "library"
 
 
 def test_corrections_choose_the_nearest_and_most_frequent_word() -> None:
