@@ -158,3 +158,6 @@ def test_recall_is_measured_on_a_file(hermes: Hermes, tmp_path: Path) -> None:
     assert figures["none"] == 0.0
     file.write_text('[{"sessions": []}]')
     assert "lacks 'questions'" in hermes("bench", "recall", str(file)).err
+    for content in ("[1]", '[{"sessions": 1, "questions": []}]'):
+        file.write_text(content)
+        assert "history 1 does not have the form" in hermes("bench", "recall", str(file)).err
