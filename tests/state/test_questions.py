@@ -257,6 +257,35 @@ def test_corrections_choose_the_nearest_and_most_frequent_word() -> None:
     assert corrected("haus", ["maus", "hausa"], lambda _terms: {"maus": 0, "hausa": 1}) == "hausa"
 
 
+def test_no_undone_message_is_shown_beside_a_result(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HERMES_STORE_URL", raising=False)
+    with postgres.history() as url:
+        for place in (tmp_path / "state.db", None):
+            if place is None:
+                monkeypatch.setenv("HERMES_STORE_URL", url)
+            with SessionDB(place) as db:
+                db.create_session("s", "cli")
+                for text in ("apple", "apple answer", "secret", "secret answer"):
+                    role = "assistant" if text.endswith("answer") else "user"
+                    db.append_message("s", role, text)
+                db.edits.undo("s")
+                db.append_message("s", "user", "banana")
+                db.append_message("s", "user", "a secret again", uid="inbox:7")
+                db.edits.mark_deleted("inbox:7")
+                db.append_message("s", "assistant", "banana answer")
+                for words in ("banana", "apple", "which banana or apple answer was it"):
+                    for hit in db.search.answer(words).hits:
+                        assert "secret" not in str(hit.context), words
+                (first, *_) = db.search.answer("banana", SearchOptions(sort="oldest")).hits
+                texts = [each.content for each in first.context]
+                assert texts == ["apple answer", "banana", "banana answer"]
+                options = SearchOptions(include_inactive=True, sort="oldest")
+                (first, *_) = db.search.answer("banana", options).hits
+                assert "secret answer" in [each.content for each in first.context]
+
+
 @pytest.mark.parametrize("is_indexed", [True, False])
 def test_a_correction_names_no_word_that_the_search_may_not_find(
     talks: SessionDB, is_indexed: bool
