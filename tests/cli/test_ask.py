@@ -115,6 +115,18 @@ def test_nothing_found_asks_no_model(hermes: Hermes, serve: Any) -> None:
     assert server.requests == []
 
 
+def test_nothing_found_is_the_same_object_with_and_without_a_history(
+    hermes: Hermes, hermes_home: Path
+) -> None:
+    result = hermes("ask", "zzyzx", "qwxyz", "--json")
+    assert (result.code, result.err) == (1, "")  # no quotations to announce
+    none = hermes("ask", "zzyzx", "qwxyz", "--json", HERMES_HOME=str(hermes_home / "none"))
+    assert none.code == 1
+    without_note = {**json.loads(result.out), "note": ""}
+    assert json.loads(none.out) == without_note
+    assert without_note["quotations"] == []
+
+
 def test_a_model_that_fails_leaves_the_quotations(hermes: Hermes, serve: Any) -> None:
     result = hermes("ask", QUESTION, "--model", "http://127.0.0.1:9/v1#none")
     assert result.code == 1
