@@ -33,15 +33,18 @@ def parse_age_days(text: str) -> int:
 
 def parse_positive(text: str) -> int:
     """Parse an integer of at least 1."""
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}: use an integer of at least 1")
-    return int(text)
+    return _parse_number(text, 1)
 
 
 def parse_non_negative(text: str) -> int:
     """Parse an integer of at least 0."""
-    if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"invalid number {text!r}: use an integer of at least 0")
+    return _parse_number(text, 0)
+
+
+def _parse_number(text: str, least: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:  # 64 bits in the database
+        problem = f"invalid number {text[:30]!r}: use an integer of at least {least}"
+        raise argparse.ArgumentTypeError(f"{problem} and at most 18 digits")
     return int(text)
 
 

@@ -17,6 +17,16 @@ def test_an_unknown_command_is_a_usage_error(hermes: Hermes) -> None:
     assert "sessions" in result.err
 
 
+def test_a_number_that_is_too_large_is_a_usage_error(hermes: Hermes, history: Path) -> None:
+    for command in (("search", "hello"), ("sessions", "list"), ("fixes", "hello")):
+        for number in ("9" * 20, "9" * 5000):
+            result = hermes(*command, "--limit", number)
+            assert result.code == 2
+            assert "at most 18 digits" in result.err
+        assert hermes(*command, "--limit", "9" * 18).code in {0, 1}, command
+    assert history.exists()
+
+
 def test_a_file_that_is_not_a_database_is_rejected_in_one_line(
     hermes: Hermes, hermes_home: Path
 ) -> None:

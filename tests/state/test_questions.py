@@ -217,6 +217,14 @@ def test_a_named_time_prefers_its_messages(hermes_home: Path) -> None:
         ("during December", (2025, 12, 1), (2026, 1, 1)),
         ("on Monday", (2026, 11, 16), (2026, 11, 17)),
         ("in 2024", (2024, 1, 1), (2025, 1, 1)),
+        ("last week", (2026, 11, 9), (2026, 11, 18)),
+        ("last month", (2026, 10, 1), (2026, 11, 1)),
+        ("last year", (2025, 1, 1), (2026, 1, 1)),
+        ("past month", (2026, 10, 20), (2026, 11, 20)),
+        ("the past year", (2025, 11, 19), (2026, 11, 20)),
+        ("since March", (2026, 3, 1), (2026, 11, 20)),
+        ("since Monday", (2026, 11, 16), (2026, 11, 20)),
+        ("since 2024", (2024, 1, 1), (2026, 11, 20)),
         ("three weeks ago", (2026, 10, 26), (2026, 11, 2)),
     ],
 )
@@ -231,6 +239,14 @@ def test_time_words_name_a_period(
     assert period_of("what did we say", now) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["in March 0000", "since may 0001", "in December 9999", "in march 1000", "on 0 days ago"],
+)
+def test_an_impossible_time_is_no_error(talks: SessionDB, text: str) -> None:
+    assert sessions(talks.search.answer(f"what renders the charts {text}"))[0] == "library"
+
+
 def test_corrections_choose_the_nearest_and_most_frequent_word() -> None:
     def count(terms: list[str]) -> dict[str, int]:
         return {term: len(term) for term in terms}
@@ -238,6 +254,58 @@ def test_corrections_choose_the_nearest_and_most_frequent_word() -> None:
     assert corrected("recieve", ["receive", "relieve"], count) == "receive"
     assert corrected("haus", ["maus", "zebra"], count) == "maus"
     assert corrected("docker", ["kubernetes"], count) == ""
+    assert corrected("haus", ["maus", "hausa"], lambda _terms: {"maus": 0, "hausa": 1}) == "hausa"
+
+
+def test_no_undone_message_is_shown_beside_a_result(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HERMES_STORE_URL", raising=False)
+    with postgres.history() as url:
+        for place in (tmp_path / "state.db", None):
+            if place is None:
+                monkeypatch.setenv("HERMES_STORE_URL", url)
+            with SessionDB(place) as db:
+                db.create_session("s", "cli")
+                for text in ("apple", "apple answer", "secret", "secret answer"):
+                    role = "assistant" if text.endswith("answer") else "user"
+                    db.append_message("s", role, text)
+                db.edits.undo("s")
+                db.append_message("s", "user", "banana")
+                db.append_message("s", "user", "a secret again", uid="inbox:7")
+                db.edits.mark_deleted("inbox:7")
+                db.append_message("s", "assistant", "banana answer")
+                for words in ("banana", "apple", "which banana or apple answer was it"):
+                    for hit in db.search.answer(words).hits:
+                        assert "secret" not in str(hit.context), words
+                (first, *_) = db.search.answer("banana", SearchOptions(sort="oldest")).hits
+                texts = [each.content for each in first.context]
+                assert texts == ["apple answer", "banana", "banana answer"]
+                options = SearchOptions(include_inactive=True, sort="oldest")
+                (first, *_) = db.search.answer("banana", options).hits
+                assert "secret answer" in [each.content for each in first.context]
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_correction_names_no_word_that_the_search_may_not_find(
+    talks: SessionDB, is_indexed: bool
+) -> None:
+    talks.create_session("own", "telegram", session_key="chat:own")
+    talks.append_message("own", "user", "hello gardner")
+    talks.create_session("trashed", "cli")
+    talks.append_message("trashed", "user", "the secret is zanzibarland")
+    talks.trash.delete_session("trashed")
+    talks.create_session("undone", "cli")
+    talks.append_message("undone", "user", "quuxification")
+    talks.edits.undo("undone")
+    if is_indexed:
+        talks.search.fill()
+    own = SearchOptions(allowed_ids=frozenset({"own"}))
+    assert talks.search.answer("librery", own).corrections == ()
+    assert talks.search.answer("gardnr", own).corrections == (("gardnr", "gardner"),)
+    assert talks.search.answer("zanzibarlnd").corrections == ()
+    assert talks.search.answer("quuxificatio").corrections == ()
+    assert talks.search.answer("librery", SearchOptions(sources=("telegram",))).corrections == ()
 
 
 def fill_randomly(db: SessionDB, seed: int) -> None:
@@ -251,6 +319,53 @@ def fill_randomly(db: SessionDB, seed: int) -> None:
             role = chance.choice(["user", "assistant", "tool"])
             db.append_message(f"s{number}", role, text, timestamp=1000.0 * number + place)
     db.search.fill()
+
+
+def test_frequent_words_are_found_wherever_the_filters_lead(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HERMES_STORE_URL", raising=False)
+    question = "which docker build error happened"
+    filters = [
+        SearchOptions(session_id="old"),
+        SearchOptions(sources=("telegram",)),
+        SearchOptions(allowed_ids=frozenset({"old"})),
+        SearchOptions(until=2000.0),
+        SearchOptions(roles=("assistant",)),
+    ]
+    with postgres.history() as url:
+        for place in (tmp_path / "state.db", None):
+            if place is None:
+                monkeypatch.setenv("HERMES_STORE_URL", url)
+            with SessionDB(place) as db:
+                db.create_session("old", "telegram")
+                db.append_message("old", "assistant", "docker build error", timestamp=1000.0)
+                db.create_session("new", "cli")
+                text = {"role": "user", "content": "docker build error", "timestamp": 3000.0}
+                db.append_messages_batch("new", [text] * 8_100)
+                db.append_message("new", "user", "it happened", timestamp=3000.0)
+                for each in filters:
+                    assert sessions(db.search.answer(question, each)) == ["old"], each
+
+
+def test_an_option_of_a_command_is_no_exclusion(talks: SessionDB) -> None:
+    talks.create_session("amended", "cli")
+    talks.append_message("amended", "user", "then git commit --amend")
+    talks.create_session("plain", "cli")
+    talks.append_message("plain", "user", "then git commit")
+    for query in ("git commit --amend", "git --amend", "--amend"):
+        answer = talks.search.answer(query)
+        assert sessions(answer)[0] == "amended", query
+    assert [hit["session_id"] for hit in talks.search_messages("git --amend")] == ["amended"]
+    assert sessions(talks.search.answer("git -amend")) == ["plain"]
+    assert sessions(talks.search.answer("git -> commit")) == ["plain", "amended"]
+
+
+def test_an_excluded_phrase_is_excluded_in_a_sentence_too(talks: SessionDB) -> None:
+    found = sessions(talks.search.answer('the websocket reconnect fails -"after an hour"'))
+    assert found == []
+    found = sessions(talks.search.answer('connections ping every thirty -"after an hour"'))
+    assert found == ["websocket"]
 
 
 # Similar conversations

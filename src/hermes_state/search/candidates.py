@@ -250,7 +250,7 @@ def candidates(
     if not found or not has_copies(reader):
         return found
     ids = [candidate.row.id for candidate in found]
-    states: dict[int, bool] = dict(reader.rows(LAST_STATES.format(places=_places(ids)), ids))
+    states = last_states(reader, ids)
     if not all(states.values()):
         found = [
             each._replace(is_live=each.is_live and bool(states.get(each.row.id, True)))
@@ -273,6 +273,14 @@ def candidates(
         )
         for each in found
     ]
+
+
+def last_states(reader: Reader, ids: list[int]) -> dict[int, bool]:
+    """Of messages that a compaction has repeated, whether the last row is not undone."""
+    if not ids or not has_copies(reader):
+        return {}
+    rows = reader.rows(LAST_STATES.format(places=_places(ids)), ids)
+    return {row_id: bool(is_live) for row_id, is_live in rows}
 
 
 def _places(values: Sequence[object]) -> str:

@@ -23,13 +23,13 @@ from hermes_state.search.hits import (
     WITHOUT_FUNCTION_WORDS,
     Correction,
 )
-from hermes_state.search.query import Query, Term, parse
+from hermes_state.search.query import Query, Term, excludes, parse
 from hermes_state.search.ranking import Word, WordIndex, bm25, rank
 from hermes_state.search.tokens import composed, fold, folded_texts
 from hermes_state.search.word_index import query_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from hermes_state.search.candidates import Candidate, SearchFilter
     from hermes_state.search.ranking import Ranked, Ranking
@@ -42,12 +42,13 @@ MIN_SENTENCE_WORDS: Final = 4  # words of one that is a sentence, such as "what 
 MIN_COVERAGE: Final = 0.5  # of the words by the best message; below, meaning is searched, too
 MIN_CORRECTED_CHARACTERS: Final = 4
 MAX_RANKED_MATCHES: Final = 2_000  # newest messages that match a query with operators
+COUNTED_MESSAGES: Final = 1_000  # with a word that may replace a misspelled one
 READ_MESSAGES: Final = 300  # best messages whose text is read for the final order
 CHUNK_MESSAGES: Final = 200
 PERIOD_WEIGHT: Final = 1.15  # of messages from the time that a question names
 SORTS: Final = ("newest", "oldest", "rank")
 
-_OPERATORS: Final = re.compile(r'(?:^|\s)-\w|"|(?:^|\s)OR\s|\w\*(?:\s|$)')
+_OPERATORS: Final = re.compile(r'"|(?:^|\s)OR\s|\w\*(?:\s|$)')
 _PHRASE: Final = re.compile(r'"[^"]*"?')
 
 
@@ -125,6 +126,8 @@ class Reading(NamedTuple):
 
 def has_operators(text: str) -> bool:
     """Whether a query uses the syntax of searches; a sentence may quote something."""
+    if excludes(text):
+        return True
     around = _PHRASE.sub(" ", text)
     if len(query_words(around)) >= MIN_SENTENCE_WORDS:
         text = around
@@ -255,12 +258,16 @@ def _in_any_form(
 ) -> Found:
     """Messages with all of the words in any form, by time; else those with any, by rank."""
     is_ranked = plain.sort == "rank"
+    hidden: set[str] = set()
 
     def read(index: Vocabulary) -> Reading:
-        words, corrections = _read_words(index, plain)
+        words, corrections = _read_words(index, plain, hidden)
         return Reading(words, corrections, rank(words, index) if is_ranked else None)
 
     reading: Reading = search.with_words(search_filter, plain.content, read)
+    while excluded := _excluded_corrections(search, search_filter, reading.corrections):
+        hidden |= excluded
+        reading = search.with_words(search_filter, plain.content, read)
     every = _all_of([word.terms for word in reading.words])
     if not is_ranked:
         matches = search_filter._replace(query=every)
@@ -272,11 +279,34 @@ def _in_any_form(
     any_of = _all_of([[term for word in reading.words for term in word.terms]])
     any_filter = search_filter._replace(query=any_of)
     ranked = _in_order(search, any_filter, reading.words, ranking, plain.period)
+    ranked = _or_by_time(search, ranked, any_filter._replace(with_tools=False), count)
     if plain.phrases:
         ranked = _with_phrases(ranked, Query(plain.phrases, ()))
     if search_filter.with_tools:
         ranked = _with_tool_text(search, ranked, (search_filter._replace(query=every), any_filter))
     return Found(ranked, any_of, "rank", ANY_WORD, tuple(plain.content), reading.corrections)
+
+
+def _excluded_corrections(
+    search: Search, search_filter: SearchFilter, corrections: Sequence[Correction]
+) -> set[str]:
+    """The words used instead of others that occur only where the search may not look."""
+    used = [each.used for each in corrections]
+    filters = ((word, search_filter._replace(query=_all_of([[word]]))) for word in used)
+    return {word for word, one in filters if next(search.matches(one, 1), None) is None}
+
+
+def _or_by_time(
+    search: Search, ranked: Iterator[Candidate], search_filter: SearchFilter, count: int
+) -> Iterator[Candidate]:
+    """Ranked messages; if the filters exclude all of them, those that match, by time.
+
+    Of frequent words, only the newest messages are ranked.
+    """
+    first = next(ranked, None)
+    if first is None:
+        return search.matches(search_filter, count)
+    return itertools.chain([first], ranked)
 
 
 def _with_phrases(ranked: Iterator[Candidate], phrases: Query) -> Iterator[Candidate]:
@@ -304,8 +334,15 @@ def _with_tool_text(
             return
 
 
-def _read_words(index: Vocabulary, plain: PlainQuery) -> tuple[list[Word], tuple[Correction, ...]]:
-    """The words of a query with their forms; unknown ones are corrected."""
+def _read_words(
+    index: Vocabulary, plain: PlainQuery, hidden: Collection[str]
+) -> tuple[list[Word], tuple[Correction, ...]]:
+    """The words of a query with their forms; unknown ones are corrected, but to no *hidden* one."""
+
+    def count(terms: Sequence[str]) -> dict[str, int]:
+        """In the conversations that may be searched: a word of others must not be named."""
+        return {term: len(index.postings([term], newest=COUNTED_MESSAGES)) for term in terms}
+
     languages = language.languages_of(plain.words, index.frequency)
     words, corrections = [], []
     for number, word in enumerate(plain.content):
@@ -313,7 +350,8 @@ def _read_words(index: Vocabulary, plain: PlainQuery) -> tuple[list[Word], tuple
         if plain.is_typing and number == len(plain.content) - 1:
             terms = list(dict.fromkeys([*terms, *index.with_prefix(word)]))
         if not any(index.frequency(terms).values()) and len(word) >= MIN_CORRECTED_CHARACTERS:
-            used = language.corrected(word, index.near(word), index.frequency)
+            near = [term for term in index.near(word) if term not in hidden]
+            used = language.corrected(word, near, count)
             if used:
                 corrections.append(Correction(word, used))
                 terms = language.forms(used, languages, index.with_prefix)

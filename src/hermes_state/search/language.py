@@ -184,16 +184,16 @@ def distance(one: str, other: str, limit: int) -> int:
 
 
 def corrected(word: str, terms: Iterable[str], count: Callable[[list[str]], dict[str, int]]) -> str:
-    """The most frequent of the terms nearest to a misspelled word; empty if none is near."""
+    """The most frequent of the terms nearest to a misspelled word; empty if none is near.
+
+    Terms that are counted zero times are not used.
+    """
     limit = 1 if len(word) < 7 else 2
     near: dict[str, int] = {}
     for term in terms:
         edits = distance(word, term, limit)
         if edits <= limit and term.isalpha():
             near[term] = edits
-    if not near:
-        return ""
-    fewest = min(near.values())
-    nearest = [term for term, edits in near.items() if edits == fewest]
-    numbers = count(nearest)
-    return min(nearest, key=lambda term: (-numbers.get(term, 0), term))
+    numbers = count(list(near))
+    used = [term for term in near if numbers.get(term)]
+    return min(used, key=lambda term: (near[term], -numbers[term], term), default="")

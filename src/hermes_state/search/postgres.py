@@ -99,6 +99,7 @@ SESSION_TOKENS: Final = """
     SELECT session_id, tokens FROM hermes_search_session WHERE session_id = ANY(?)
 """
 SOURCES: Final = "SELECT id, source FROM sessions WHERE id = ANY(?)"
+ALL_SOURCES: Final = "SELECT id, source FROM sessions"
 FREQUENCIES: Final = """
     SELECT t.term, (SELECT count(*) FROM hermes_search_words w
         WHERE w.words @> ARRAY[t.term] AND w.is_tool = 0)
@@ -112,7 +113,8 @@ POSTINGS: Final = """
 """
 NEWEST_POSTINGS: Final = """
     SELECT message_id, session_id, previous_id, tokens, 1 FROM hermes_search_words
-    WHERE words && ?::text[] AND is_tool = 0 ORDER BY message_id DESC LIMIT ?
+    WHERE words && ?::text[] AND is_tool = 0 AND (?::text[] IS NULL OR session_id = ANY(?))
+    ORDER BY message_id DESC LIMIT ?
 """
 TERMS_NEAR: Final = "SELECT term FROM hermes_search_term WHERE grams && ? LIMIT ?"
 INSERT_TERM: Final = """
@@ -495,13 +497,21 @@ class DatabaseWords:
         """The messages with one of the terms; only the *newest*, each counted once, if given."""
         stored = [_stored(term) for term in terms]
         if newest:
-            rows = self._reader.rows(NEWEST_POSTINGS, (stored, newest))
+            sessions = self._allowed_sessions()
+            rows = self._reader.rows(NEWEST_POSTINGS, (stored, sessions, sessions, newest))
         else:
             rows = self._reader.rows(POSTINGS, (stored,))
         return [
             *self._unindexed.postings(terms),
             *(Posting(*row) for row in self._allowed(rows)),
         ]
+
+    def _allowed_sessions(self) -> list[str] | None:
+        """The sessions that pass the filters; None if all do."""
+        if not self._filter.selects_sessions:
+            return None
+        rows = self._reader.rows(ALL_SOURCES)
+        return [name for name, source in rows if self._filter.allows_session(name, source)]
 
     def _allowed(self, rows: list[Any]) -> list[Any]:
         if not self._filter.selects_sessions:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.search.tokens import Token
 
-_QUERY_PART: Final = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_QUERY_PART: Final = re.compile(r'((?:-(?=[^\s-]))?)(?:"([^"]*)"?|(\S+))')
 
 
 class Term(NamedTuple):
@@ -194,6 +194,12 @@ def parse(text: str, *, is_inside: bool = False) -> Query:
             " as in `docker -compose`"
         )
     return Query(tuple(tuple(group) for group in groups), tuple(excluded))
+
+
+def excludes(text: str) -> bool:
+    """Whether a query has terms that must not occur; an option such as --amend is none."""
+    parts = _QUERY_PART.findall(text)
+    return any(minus and token_texts(word or phrase) for minus, phrase, word in parts)
 
 
 def as_inside(query: Query) -> Query:

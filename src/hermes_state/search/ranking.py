@@ -104,7 +104,8 @@ def rank(words: Sequence[Word], index: WordIndex) -> Ranking:
     frequent: list[int] = []
     read = 0
     for number in sorted(range(len(words)), key=lambda each: (found[each], each)):
-        if read and read + found[number] > MAX_POSTINGS:
+        # A rarer word may occur only where the filters exclude it.
+        if messages and read + found[number] > MAX_POSTINGS:
             frequent.append(number)
             continue
         newest = MAX_POSTINGS if found[number] > MAX_POSTINGS else 0

@@ -17,6 +17,7 @@ from hermes_state.search.candidates import (
     MAX_ROW_ID,
     by_ids,
     id_range,
+    last_states,
     query_messages,
     query_tools,
     scan,
@@ -65,12 +66,16 @@ ID_RANGE: Final = """
 """
 NEIGHBOUR_IDS: Final = """
     SELECT (SELECT id FROM messages
-            WHERE session_id = hit.value ->> 0 AND id < CAST(hit.value ->> 1 AS BIGINT)
+            WHERE session_id = hit.value ->> 0 AND id < CAST(hit.value ->> 1 AS BIGINT) {live}
             ORDER BY id DESC LIMIT 1),
            (SELECT id FROM messages
-            WHERE session_id = hit.value ->> 0 AND id > CAST(hit.value ->> 1 AS BIGINT)
+            WHERE session_id = hit.value ->> 0 AND id > CAST(hit.value ->> 1 AS BIGINT) {live}
             ORDER BY id LIMIT 1)
     FROM json_each(?) AS hit ORDER BY hit.key
+"""
+IS_LIVE: Final = """
+    AND (compacted = 1 OR coalesce(active, 1) = 1)
+    AND NOT (role = 'user' AND coalesce(finish_reason, '') = 'deleted')
 """
 # The beginning of a text is enough. A zero character ends it for SQLite, and structured content
 # starts with one: such content is read completely.
@@ -297,8 +302,12 @@ def _combined(
 def hits(reader: Reader, search_filter: SearchFilter, found: list[Candidate]) -> list[FoundMessage]:
     """Search results, each with the messages before and after it."""
     rows = [candidate.row for candidate in found]
-    pairs = reader.rows(NEIGHBOUR_IDS, (json.dumps([(row.session_id, row.id) for row in rows]),))
+    sql = NEIGHBOUR_IDS.format(live="" if search_filter.include_inactive else IS_LIVE)
+    pairs = reader.rows(sql, (json.dumps([(row.session_id, row.id) for row in rows]),))
     ids = [row_id for pair in pairs for row_id in pair if row_id is not None]
+    if not search_filter.include_inactive:
+        states = last_states(reader, ids)
+        ids = [row_id for row_id in ids if states.get(row_id, True)]
     messages = {
         row_id: (role, content)
         for row_id, role, content in reader.rows(NEIGHBOURS, (json.dumps(ids),))

@@ -16,7 +16,7 @@ UNIT_DAYS: Final = {"day": 1, "week": 7, "month": 30, "year": 365}
 _AGO: Final = re.compile(r"\b(\d{1,3}|an?|two|three|few) (day|week|month|year)s? ago\b")
 _LAST: Final = re.compile(r"\b(last|this|past|previous) (day|week|month|year)\b")
 _MONTH: Final = re.compile(
-    rf"\b(?:in|of|since|during|last|around) ({'|'.join(MONTHS)})\b(?:,? (\d{{4}}))?"
+    rf"\b(?:in|of|since|during|last|around) ({'|'.join(MONTHS)})\b(?:,? ((?:19|20)\d\d))?"
 )
 _DAY: Final = re.compile(rf"\b(?:on|last|this|since) ({'|'.join(DAYS)})\b")
 _YEAR: Final = re.compile(r"\b(?:in|of|during|since) ((?:19|20)\d\d)\b")
@@ -77,8 +77,15 @@ def _last(text: str, today: datetime) -> _Range | None:
         start = today.replace(month=1, day=1)
     else:
         start = today
+    tomorrow = today + timedelta(days=1)
     if is_this:
-        return start, today + timedelta(days=1)
+        return start, tomorrow
+    if match[1] == "past":
+        return today - timedelta(days=UNIT_DAYS[unit]), tomorrow
+    if unit == "month":
+        return (start - timedelta(days=1)).replace(day=1), start
+    if unit == "year":
+        return start.replace(year=start.year - 1), start
     # The days of the last seven are often called "last week", too.
     return start - timedelta(days=UNIT_DAYS[unit]), max(start, today - timedelta(days=1))
 
@@ -89,7 +96,7 @@ def _month(text: str, today: datetime) -> _Range | None:
     number = MONTHS.index(match[1]) + 1
     year = int(match[2]) if match[2] else today.year - (number > today.month)
     start = today.replace(year=year, month=number, day=1)
-    return start, (start + timedelta(days=32)).replace(day=1)
+    return start, _end(match, today, (start + timedelta(days=32)).replace(day=1))
 
 
 def _week_day(text: str, today: datetime) -> _Range | None:
@@ -97,11 +104,16 @@ def _week_day(text: str, today: datetime) -> _Range | None:
         return None
     days = (today.weekday() - DAYS.index(match[1])) % 7 or 7
     start = today - timedelta(days=days)
-    return start, start + timedelta(days=1)
+    return start, _end(match, today, start + timedelta(days=1))
 
 
 def _year(text: str, today: datetime) -> _Range | None:
     if not (match := _YEAR.search(text)):
         return None
     start = today.replace(year=int(match[1]), month=1, day=1)
-    return start, start.replace(year=start.year + 1)
+    return start, _end(match, today, start.replace(year=start.year + 1))
+
+
+def _end(match: re.Match[str], today: datetime, end: datetime) -> datetime:
+    """The end of a period; now for one "since" which something happened."""
+    return today + timedelta(days=1) if match[0].startswith("since") else end

@@ -39,8 +39,10 @@ POSTINGS: Final = """
 """
 NEWEST: Final = """
     SELECT m.id, m.session, m.previous, m.tokens, 1
-    FROM (SELECT rowid AS id FROM body WHERE body MATCH ? ORDER BY rowid DESC LIMIT ?) AS found
+    FROM (SELECT rowid AS id FROM body
+          WHERE body MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC) AS found
     CROSS JOIN message m ON m.id = found.id
+    WHERE ?4 IS NULL OR m.session IN (SELECT value FROM json_each(?4)) LIMIT ?5
 """
 SESSIONS: Final = "SELECT number, id, source FROM session"
 SESSION_END: Final = "SELECT number, last FROM session WHERE id = ?"
@@ -177,7 +179,9 @@ class FileWords:
         phrases = [term for term in terms if " " in term]
         if newest or phrases:
             match = _match(terms if newest else phrases)
-            rows += self._connection.execute(NEWEST, (match, newest or -1)).fetchall()
+            sessions = None if self._sessions is None else json.dumps(sorted(self._sessions))
+            values = (match, self._low, self._high, sessions, newest or -1)
+            rows += self._connection.execute(NEWEST, values).fetchall()
         if not newest:
             for term in set(terms).difference(phrases):
                 rows += self._connection.execute(POSTINGS, (term,)).fetchall()

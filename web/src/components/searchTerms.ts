@@ -1,6 +1,6 @@
 /** The words and phrases of a search that can be found: without -excluded ones; in lower case. */
 export function searchedTerms(query: string): string[] {
-  const parts = query.matchAll(/(-?)(?:"([^"]*)"?|(\S+))/g);
+  const parts = query.matchAll(/((?:-(?=[^\s-]))?)(?:"([^"]*)"?|(\S+))/g);
   return [...parts]
     .filter(([, minus, , word]) => !minus && word !== "OR")
     .map(([, , phrase, word]) => (phrase ?? word ?? "").replace(/\*$/, "").toLowerCase())

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { searchProblem } from "@/components/searchTerms";
+import { searchedTerms, searchProblem } from "@/components/searchTerms";
 
 describe("the problem of a search", () => {
   it("is none if there is a word, a phrase or a pictograph", () => {
@@ -13,6 +13,11 @@ describe("the problem of a search", () => {
       expect(searchProblem(query), query).toBe("empty");
     }
     for (const query of ["-oslo", '-"a phrase"', "-a OR", "… -b"]) expect(searchProblem(query), query).toBe("excluded");
+  });
+
+  it("is none for an option of a command", () => {
+    expect(searchProblem("--amend")).toBeNull();
+    expect(searchedTerms("git --amend -push")).toEqual(["git", "--amend"]);
   });
 
   it("counts characters as the server does", () => {

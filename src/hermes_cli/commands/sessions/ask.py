@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the answer."""
     question = " ".join(arguments.question)
     if not history.exists():
-        history.print_none(arguments, out, {"question": question, "sentences": []})
+        nothing = history_answers.HistoryAnswer(question, [], [])
+        history.print_none(arguments, out, history_answers.as_fields(nothing))
         return NOTHING_FOUND
     opened = history.open_for_writing() if arguments.save else history.open_for_reading()
     with opened as db:
@@ -73,7 +74,7 @@ def _answer(
         return history_answers.quote(all_history, question, history_answers.MAX_BUDGET_TOKENS)
     answer = history_answers.ask(all_history, question, model=arguments.model, on_step=out.progress)
     out.progress("")
-    if answer.note:
+    if answer.note and answer.quotations:
         out.note(f"{answer.note} The quotations are printed.")
     return answer
 

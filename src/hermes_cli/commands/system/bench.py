@@ -108,8 +108,11 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.progress(f"History {number} of {len(histories)}…")
         try:
             results += _measure(history, arguments.every)
-        except (KeyError, TypeError, AttributeError) as error:
+        except KeyError as error:
             raise UsageError(f"{arguments.file}: history {number} lacks {error}") from error
+        except (TypeError, AttributeError) as error:
+            problem = "does not have the form of docs/reference/bench-recall.md"
+            raise UsageError(f"{arguments.file}: history {number} {problem}") from error
     out.progress("")
     if not results:
         raise UsageError(f"{arguments.file} contains no questions with evidence")
