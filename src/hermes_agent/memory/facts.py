@@ -288,27 +288,42 @@ class AgentMemory:
         """Take over edits of the file, change facts, and write the file, in an *order* if given."""
         with folder_locked(self._folder):
             local = self._local_content(target)
-
-            def change(editor: FactEditor) -> tuple[T, bytes, bytes]:
-                name = memory_name(self.path(target))
-                shared = None if self._is_local else editor.shared_file(name)
-                before = local if shared is None else shared
-                self._reconcile(editor, target, MemoryText(before).entries, author)
-                result = work(editor)
-                text = self._listing(editor, target, before)
-                text.arrange(order or [])
-                after = before if text.entries == MemoryText(before).entries else text.content()
-                if not self._is_local and after != shared:
-                    editor.put_shared_file(name, after)
-                    self._note_listed(editor, target, after)
-                return result, before, after
-
-            result, before, after = self._facts.edit(made_by or author, change)
-            if after != before or (not self._is_local and after != local):
+            result, after = self._store(target, author, work, local, made_by, order or [])
+            while self._is_local and self._local_content(target) != local:  # edited meanwhile
+                local = self._local_content(target)
+                _, after = self._store(target, author, lambda _editor: None, local)
+            if after != local:
                 write_atomically(self.path(target), after)
             if self._is_local:
                 self._facts.edit(author, lambda editor: self._note_listed(editor, target, after))
         return result
+
+    def _store(
+        self,
+        target: str,
+        author: Author,
+        work: Callable[[FactEditor], T],
+        local: bytes,
+        made_by: str = "",
+        order: Sequence[str] = (),
+    ) -> tuple[T, bytes]:
+        """Take over edits and change facts in the store; the content that the file should have."""
+
+        def change(editor: FactEditor) -> tuple[T, bytes]:
+            name = memory_name(self.path(target))
+            shared = None if self._is_local else editor.shared_file(name)
+            before = local if shared is None else shared
+            self._reconcile(editor, target, MemoryText(before).entries, author)
+            result = work(editor)
+            text = self._listing(editor, target, before)
+            text.arrange(order)
+            after = before if text.entries == MemoryText(before).entries else text.content()
+            if not self._is_local and after != shared:
+                editor.put_shared_file(name, after)
+                self._note_listed(editor, target, after)
+            return result, after
+
+        return self._facts.edit(made_by or author, change)
 
     def _reconcile(
         self, editor: FactEditor, target: str, entries: list[str], author: Author
