@@ -188,3 +188,10 @@ def test_fixes_reads_an_imported_history_first(hermes: Hermes) -> None:
             db.append_message("old", "tool", result, tool_call_id=f"c{number}", tool_name="Bash")
     found = hermes("fixes", "npm error code ERESOLVE")
     assert "worked: `npm ci --force`" in found.out
+
+
+def test_output_in_another_encoding_is_compared(hermes: Hermes) -> None:
+    talk(hermes, FAILS, WORKS)
+    for error in ("caf\udce9", "error: no\0such"):
+        found = hermes("fixes", error)
+        assert (found.code, found.err) == (1, "")

@@ -23,6 +23,7 @@ from hermes_agent.memory.files import (
 from hermes_agent.tools.base import ToolError
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.errors import UsageError
+from hermes_core.messages import has_lone_surrogate
 from hermes_core.paths import hermes_home
 from hermes_state.facts import NewFact
 from hermes_state.files import memory_name
@@ -93,13 +94,13 @@ class AgentMemory:
     def facts(self, target: str) -> list[Fact]:
         """All facts of a file, oldest first; edits by hand are taken over."""
         known = self._facts.of_file(self.file_name(target))
-        is_in_step = _is_in_step(known, MemoryText(self._content(target)).entries, target)
-        if is_in_step or self._db.engine.read_only:
-            return known
         try:
+            is_in_step = _is_in_step(known, MemoryText(self._content(target)).entries, target)
+            if is_in_step or self._db.engine.read_only:
+                return known
             self._edit(target, "owner", lambda _editor: None)
-        except OSError as error:  # the facts are in the store; their file has to wait
-            log.warning("the memory file was not written: %s", error)
+        except (OSError, ToolError) as error:  # the facts are in the store; their file has to wait
+            log.warning("the memory file was not compared: %s", error)
         return self._facts.of_file(self.file_name(target))
 
     def active(self, target: str) -> list[Fact]:
@@ -271,10 +272,15 @@ class AgentMemory:
         return self._local_content(target) if stored is None else stored
 
     def _local_content(self, target: str) -> bytes:
+        path = self.path(target)
         try:
-            return self.path(target).read_bytes()
+            if path.exists() and not path.is_file():  # reading a pipe would wait
+                raise ToolError(f"{path} is not a file. Rename it, and try again.")
+            return path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return b""
+        except OSError as error:
+            raise ToolError(f"{path} cannot be read: {error.strerror}.") from error
 
     def _edit(
         self,
@@ -418,7 +424,8 @@ def checked_entry(text: str, author: Author = "owner") -> str:
     limit = MAX_OWN_CHARACTERS if author == "owner" else MAX_FACT_CHARACTERS
     if len(entry) > limit:
         raise ToolError(f"{len(entry):,} characters: {limit:,} is the limit of a fact. Shorten it.")
-    entry.encode()  # lone surrogates are refused before anything is changed
+    if has_lone_surrogate(entry):
+        raise ToolError("The text contains characters that are not valid Unicode.")
     return entry
 
 
