@@ -37,8 +37,9 @@ RELATIONS: Final = """
     always write writes own owns project machine mag will nutzt verwendet arbeitet wohnt heisst
     bevorzugt immer
 """
-NEGATIONS: Final = """
-    not no never none nor neither nothing nobody nowhere don doesn didn won wouldn isn aren wasn
+NO_PERSON: Final = "nobody"  # words: allow - as users write it
+NEGATIONS: Final = f"""
+    not no never none nor neither nothing {NO_PERSON} nowhere don doesn didn won wouldn isn aren wasn
     weren haven hasn hadn couldn shouldn mustn mightn needn shan ain dont doesnt didnt wont wouldnt
     isnt arent wasnt werent havent hasnt hadnt couldnt shouldnt mustnt cant cannot without avoid
     avoids dislike dislikes hate hates refuse refuses stop stopped nicht nichts niemand kein keine
