@@ -153,7 +153,7 @@ class HistoryHints:
 
     def _place(self, row: Outcome) -> str:
         title = self._history.get_session_title(row.session_id) or row.session_id
-        return f'{human_format.date(row.at)} in "{_cut(_quoted(title), MAX_TITLE)}"'
+        return f'{human_format.date(row.at)} in "{_cut(_quoted(redact(title)), MAX_TITLE)}"'
 
 
 def _best(run: CommandRun, rows: list[Outcome]) -> Outcome | None:

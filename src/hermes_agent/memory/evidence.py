@@ -41,11 +41,11 @@ NO_PERSON: Final = "nobody"  # words: allow - as users write it
 NEGATIONS: Final = f"""
     not no never none nor neither nothing {NO_PERSON} nowhere don doesn didn won wouldn isn aren
     wasn weren haven hasn hadn couldn shouldn mustn mightn needn shan ain dont doesnt didnt wont
-    wouldnt isnt arent wasnt werent havent hasnt hadnt couldnt shouldnt mustnt cant cannot without
-    avoid avoids dislike dislikes hate hates refuse refuses stop stopped nicht nichts niemand kein keine
-    keinen keinem keiner keines nie niemals weder ohne anstatt statt ne pas jamais aucun aucune rien
-    sans nunca jamas ninguno ninguna sin senza non mai nao nem sem niet geen nooit zonder inte
-    ikke aldrig aldri ingen nigdy bez не нет ни никогда без 不 没 沒 無 无 别
+    wouldnt isnt arent wasnt werent havent hasnt hadnt couldnt shouldnt mustnt cant cannot
+    without avoid avoids dislike dislikes hate hates refuse refuses stop stopped nicht nichts
+    niemand kein keine keinen keinem keiner keines nie niemals weder ohne anstatt statt ne pas
+    jamais aucun aucune rien sans nunca jamas ninguno ninguna sin senza non mai nao nem sem niet
+    geen nooit zonder inte ikke aldrig aldri ingen nigdy bez не нет ни никогда без 不 没 沒 無 无 别
 """
 NEGATING_PAIRS: Final = frozenset({("can", "t"), ("instead", "of"), ("rather", "than")})
 TRAILING: Final = "not never nicht nie niemals pas jamais nunca jamas niet inte ikke"
