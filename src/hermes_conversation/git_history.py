@@ -7,12 +7,15 @@ program: filters, hooks, text converters and lazy fetches are off.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.checkpoints.git_process import find_git, isolated_environment
 from hermes_agent.project.files import repository_root
 from hermes_agent.sandbox.git_state import git_directory
+from hermes_core.errors import UsageError
+from hermes_state.calls.edits import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +25,12 @@ SECONDS: Final = 60.0
 OFF: Final = (
     "core.fsmonitor=false", f"core.hooksPath={os.devnull}", "blame.ignoreRevsFile=",
     "log.showSignature=false", "core.pager=cat", f"core.attributesFile={os.devnull}",
-    "diff.external=", "protocol.allow=never", "log.follow=false",
+    "diff.external=", "protocol.allow=never", "log.follow=false", "i18n.logOutputEncoding=UTF-8",
 )  # fmt: skip
+LOG_FORMAT: Final = "%x00%H%x00%at%x00%an%x00%s%x00"  # nothing in a commit contains a NUL
+LOG_RECORD: Final = re.compile(
+    rb"\0([0-9a-f]{40,64})\0(\d*)\0([^\0]*)\0([^\0]*)\0\0(?:\n([^\0]*)\0)?"
+)
 
 
 class Commit(NamedTuple):
@@ -64,8 +71,10 @@ class FileHistory:
 
     def blame(self) -> list[BlamedLine]:
         """The lines of the last commit; changes of white space do not count."""
-        output = self._run("blame", "-w", "-M", "--no-textconv", "--porcelain", "HEAD", self.path)
-        return list(self._blamed(output))
+        output = self._run(
+            "blame", "-w", "-M", "--no-textconv", "--porcelain", "HEAD", "--", self.path
+        )
+        return list(self._blamed(_text(output)))
 
     def _blamed(self, output: str) -> Iterator[BlamedLine]:
         paths: dict[str, str] = {}
@@ -82,7 +91,7 @@ class FileHistory:
 
     def lines_at(self, commit: Commit) -> list[str]:
         """The lines of the file in a commit."""
-        return self._run("cat-file", "blob", f"{commit.id}:{commit.path}").splitlines()
+        return lines_of(_text(self._run("cat-file", "blob", f"{commit.id}:{commit.path}")))
 
     def before(self, commit_id: str) -> list[Commit]:
         """The commits that changed the file before one, latest first."""
@@ -92,27 +101,32 @@ class FileHistory:
 
     def _log(self) -> Iterator[Commit]:
         """The commits that changed the file, also under earlier names, latest first."""
-        form = "--format=%x01%H%x00%at%x00%an%x00%s"
         output = self._run(
             "log", "--follow", "-w", "--no-show-signature", "--no-ext-diff", "--no-textconv",
-            "--name-only", form, "HEAD", "--", self.path,
+            "-z", "--name-only", f"--format={LOG_FORMAT}", "HEAD", "--", self.path,
         )  # fmt: skip
-        for record in output.split("\1")[1:]:
-            head, _, names = record.partition("\n")
-            commit, at, author, summary = head.split("\0", 3)
-            path = names.strip().split("\n")[-1] or self.path
-            yield Commit(commit, float(at), author, summary, path)
+        for commit, at, author, summary, name in LOG_RECORD.findall(output):
+            path = os.fsdecode(name) or self.path
+            yield Commit(_text(commit), float(at or 0), _text(author), _text(summary), path)
 
-    def _run(self, *arguments: str) -> str:
+    def _run(self, *arguments: str) -> bytes:
         settings = [part for setting in OFF for part in ("-c", setting)]
         environment = isolated_environment() | {
             "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0",
         }  # fmt: skip
-        done = subprocess.run(
-            [self._program, f"--git-dir={self._git_folder}", "--work-tree=/", "-c",
-             "core.quotePath=false",
-             *settings, *arguments],
-            capture_output=True, check=False, timeout=SECONDS, cwd="/", env=environment,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+        folders = (f"--git-dir={self._git_folder}", "--work-tree=/")
+        try:
+            done = subprocess.run(
+                [self._program, *folders, *settings, *arguments],
+                capture_output=True, check=False, timeout=SECONDS, cwd="/", env=environment,
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise UsageError(
+                f"git needs more than {SECONDS:.0f} s for {self.path} in {self.root}."
+            ) from None
+        return done.stdout if done.returncode == 0 else b""
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")

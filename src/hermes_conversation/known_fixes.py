@@ -14,6 +14,7 @@ from hermes_agent.toolbox import parse_arguments
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Failure, attempt
+from hermes_core.json_values import whole_characters
 from hermes_core.messages import plain_text
 from hermes_core.roles import may_use_tool
 from hermes_core.terminal_text import one_line
@@ -152,7 +153,7 @@ class HistoryHints:
 
     def _place(self, row: Outcome) -> str:
         title = self._history.get_session_title(row.session_id) or row.session_id
-        return f'{human_format.date(row.at)} in "{_cut(_quoted(title), MAX_TITLE)}"'
+        return f'{human_format.date(row.at)} in "{_cut(_quoted(redact(title)), MAX_TITLE)}"'
 
 
 def _best(run: CommandRun, rows: list[Outcome]) -> Outcome | None:
@@ -194,6 +195,7 @@ def find_fixes(
     db: SessionDB, history: ConversationHistory, text: str, limit: int
 ) -> list[KnownFix]:
     """What worked after an error, latest first; the text is an output, a line, or a part of one."""
+    text = whole_characters(text).replace("\0", "\N{REPLACEMENT CHARACTER}")
     error = find_error(text)
     rows = [] if error is None else db.calls.fixes(error.fingerprint, MAX_FOUND)
     rows = rows or db.calls.fixes_of_lines(error_lines(text), MAX_FOUND)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_conversation.git_history import Commit, FileHistory
 from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text, preview
-from hermes_state.calls.edits import digest
+from hermes_state.calls.edits import digest, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,6 +84,8 @@ class WrittenBy(NamedTuple):
 def read_lines(file: Path) -> list[str]:
     """The lines of a file; UsageError if it is not a text."""
     try:
+        if not file.is_file():
+            raise UsageError(f"{file} is not a file.")
         if file.stat().st_size > MAX_BYTES:
             raise UsageError(f"{file} is larger than {MAX_BYTES // 1_000_000} MB.")
         data = file.read_bytes()
@@ -91,7 +93,7 @@ def read_lines(file: Path) -> list[str]:
         raise UsageError(f"{file}: {error.strerror}") from error
     if b"\0" in data[:8000]:
         raise UsageError(f"{file} is not a text file.")
-    return data.decode("utf-8", "replace").splitlines()
+    return [line.removesuffix("\r") for line in lines_of(data.decode("utf-8", "replace"))]
 
 
 def origins_of(db: SessionDB, file: Path) -> FileOrigins:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -24,17 +25,26 @@ if TYPE_CHECKING:
 
     MayRead = Callable[[str], bool]  # whether a conversation may be named
 
-PLACE: Final = re.compile(r"(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?")
+PLACE: Final = re.compile(r"(?P<file>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.DOTALL)
+NOT_A_FILE: Final = "{} is not a file."
+MAX_SHOWN_NAME: Final = 200
 MAX_SHOWN_LINES: Final = 12
 MAX_FILL_SECONDS: Final = 5.0  # for tool calls that were not read yet
 
 
 def readable_file(name: str, folder: Path) -> Path:
     """A file that a conversation may show; UsageError for one that holds credentials."""
-    file = (folder / Path(name).expanduser()).resolve()
+    file = _real_path(name, folder)
     if FileAccess(hermes_home(), Path.home()).is_hidden(file, folder):
         raise UsageError(f"{file} belongs to Hermes or holds credentials: it cannot be shown.")
     return file
+
+
+def _real_path(name: str, folder: Path) -> Path:
+    try:
+        return (folder / Path(name).expanduser()).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a loop, an unknown user, a NUL
+        raise UsageError(NOT_A_FILE.format(name[:MAX_SHOWN_NAME])) from error
 
 
 class LineRange(NamedTuple):
@@ -93,24 +103,32 @@ class OriginReport(NamedTuple):
     has_git: bool
 
 
-def parse_place(text: str, folder: Path) -> tuple[Path, int, int]:
+class Place(NamedTuple):
+    """Lines of a file; *last* is 0 for all from the first one."""
+
+    file: Path
+    first: int = 1
+    last: int = 0
+
+
+def parse_place(text: str, folder: Path) -> Place:
     """A file with the lines that were asked for: FILE, FILE:LINE or FILE:FIRST-LAST."""
-    found = None if (folder / text).exists() else PLACE.fullmatch(text)
+    found = None if os.path.lexists(folder / text) else PLACE.fullmatch(text)
     name = found.group("file") if found else text
-    file = (folder / Path(name).expanduser()).resolve()
-    if not file.is_file():
-        raise UsageError(f"{name} is not a file.")
+    file = _real_path(name, folder)
+    if not os.path.isfile(file):  # noqa: PTH113 - a Path raises for a name that is too long
+        raise UsageError(NOT_A_FILE.format(name[:MAX_SHOWN_NAME]))
     if found is None:
-        return file, 1, 0
+        return Place(file)
     first = int(found.group("first"))
-    return file, first, int(found.group("last") or first)
+    return Place(file, first, int(found.group("last") or first))
 
 
 def report_of(
-    db: SessionDB, place: str, folder: Path, may_read: MayRead = lambda _session_id: True
+    db: SessionDB, place: Place, may_read: MayRead = lambda _session_id: True
 ) -> OriginReport:
     """Who wrote the lines of a place; conversations that may not be read are not named."""
-    file, first, last = parse_place(place, folder)
+    file, first, last = place
     found: FileOrigins = origins_of(db, file)
     if first > len(found.lines) or (last and last < first) or first < 1:
         raise UsageError(f"{file.name} has {len(found.lines)} lines.")

@@ -350,10 +350,10 @@ def _why(conversation: Conversation, words: str) -> CommandOutcome:
     if not words:
         raise UsageError("Usage: /why FILE[:LINE]")
     folder = conversation.agent.cwd
-    file, _, _ = origin_report.parse_place(words, folder)
-    origin_report.readable_file(str(file), folder)
+    place = origin_report.parse_place(words, folder)
+    origin_report.readable_file(str(place.file), folder)
     conversation.db.calls.fill(origin_report.MAX_FILL_SECONDS)
-    report = origin_report.report_of(conversation.db, words, folder)
+    report = origin_report.report_of(conversation.db, place)
     return CommandOutcome(with_command_name(origin_report.as_text(report)))
 
 

@@ -136,7 +136,7 @@ def _own_lines(text: str, place: int) -> list[tuple[int, str]]:
     blanked = re.sub(MEMORY_BLOCK, lambda block: re.sub(r"[^\n]", " ", block.group()), text)
     lines = []
     for line in blanked.split("\n"):
-        if line.strip() and not line.startswith(_QUOTED_LINES):
+        if line.strip() and not line.lstrip().startswith(_QUOTED_LINES):
             lines.append((place, line))
         place += len(line) + 1
     return lines

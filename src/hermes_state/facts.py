@@ -89,6 +89,10 @@ LAST_EVENT: Final = """
     WHERE c.is_undone = 0 AND c.made_by NOT IN ('undo', 'check') AND {condition}
     ORDER BY c.change_id DESC LIMIT 1
 """
+CHANGED_SINCE: Final = """
+    SELECT 1 FROM hermes_fact_change WHERE fact_id = ? AND change_id > ? AND event <> ?
+        AND is_undone = 0 AND made_by NOT IN ('undo', 'check') LIMIT 1
+"""
 MARK_UNDONE: Final = "UPDATE hermes_fact_change SET is_undone = 1 WHERE event = ?"
 
 
@@ -216,10 +220,12 @@ class FactEditor:
         self._tx.run(PUT_FILE, (name, content, self._tx.clock.now()))
 
     def undo(self, event: str) -> list[FactChange]:
-        """Undo the changes of an event, latest first."""
+        """Undo the changes of an event, latest first; facts that were changed since are left."""
         changes = _changes(self._tx, "WHERE event = ? ORDER BY change_id DESC", (event,))
         for change in changes:
             fact = self.get(change.fact_id)
+            if self._tx.value(CHANGED_SINCE, (fact.id, change.id, event)):
+                continue
             values = {"state": "rejected"} if change.earlier is None else change.earlier
             self.change(fact, f"undone: {change.reason}", **values)
         self._tx.run(MARK_UNDONE, (event,))

@@ -188,3 +188,21 @@ def test_fixes_reads_an_imported_history_first(hermes: Hermes) -> None:
             db.append_message("old", "tool", result, tool_call_id=f"c{number}", tool_name="Bash")
     found = hermes("fixes", "npm error code ERESOLVE")
     assert "worked: `npm ci --force`" in found.out
+
+
+def test_output_in_another_encoding_is_compared(hermes: Hermes) -> None:
+    talk(hermes, FAILS, WORKS)
+    for error in ("caf\udce9", "error: no\0such"):
+        found = hermes("fixes", error)
+        assert (found.code, found.err) == (1, "")
+
+
+@pytest.mark.parametrize("padding", range(0, 60, 10))
+def test_no_part_of_a_secret_is_quoted(hermes: Hermes, padding: int) -> None:
+    token = "ghp_" + "Q1w2E3r4T5" * 3 + "Zz9Yy8"
+    talk(hermes, FAILS, run(f"python3 install.py all --{'x' * padding} --legacy-peer-deps {token}"))
+    (result,) = talk(hermes, FAILS)
+    told = hermes("fixes", "cannot resolve the tree").out
+    assert "legacy" in hint_in(result)
+    assert "worked: `python3" in told
+    assert not re.search("Q1w2", hint_in(result) + told)

@@ -78,6 +78,11 @@ def test_errors_name_the_next_step(hermes: Hermes, conversation: Path) -> None:
     assert "nowhere" in no_such.err
 
 
+def test_a_title_that_is_not_unicode_is_not_found(hermes: Hermes, conversation: Path) -> None:
+    result = hermes("handoff", "codex", "caf\udce9")
+    assert (result.code, "No session with ID or title" in result.err) == (2, True), result.err
+
+
 def test_a_folder_that_cannot_be_written_is_named(hermes: Hermes, conversation: Path) -> None:
     (conversation / "file").write_text("")
     result = hermes("handoff", "pi", PI_CODING_AGENT_DIR=str(conversation / "file"))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from hermes_conversation.purge_hook import keep_facts
 from hermes_state import SessionDB
 from support.model_servers import model_argument, model_servers
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from support.command_line import Hermes
 
@@ -105,3 +109,21 @@ def test_edits_of_the_file_are_facts(hermes: Hermes, hermes_home: Path) -> None:
     assert [fact["text"] for fact in facts(hermes, "list")] == ["caf\ufffd", "Owns a cat."]
     hermes("memory", "reject", "2")
     assert (folder / "USER.md").read_bytes() == b"caf\xe9\n"
+
+
+def test_text_that_is_not_unicode_is_an_error(hermes: Hermes) -> None:
+    result = hermes("memory", "add", "caf\udce9")
+    assert (result.code, result.err) == (2, "hermes: The text contains characters that are not "
+                                            "valid Unicode.\n")  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_something_in_place_of_the_file_loses_no_fact(
+    hermes: Hermes, hermes_home: Path, make: Callable[[Path], None]
+) -> None:
+    hermes("memory", "add", "Deploy with make")
+    (hermes_home / "memories/USER.md").unlink(missing_ok=True)
+    make(hermes_home / "memories/USER.md")
+    assert [fact["text"] for fact in facts(hermes, "list")] == ["Deploy with make"]
+    result = hermes("memory", "add", "--user", "Owns a cat")
+    assert (result.code, "USER.md is not a file" in result.err) == (2, True), result.err

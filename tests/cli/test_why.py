@@ -136,3 +136,41 @@ def test_errors_name_the_problem(hermes: Hermes, project: Path) -> None:
     }.items():  # fmt: skip
         result = hermes("why", place)
         assert (result.code, text in result.err) == (2, True), result
+
+
+def test_what_a_commit_says_is_not_taken_for_another_commit(hermes: Hermes, project: Path) -> None:
+    git(project, "commit", "-q", "-a", "-m", "cache\x01lookups", "--author", "Eve\x02 <e@e.e>")
+    (found,) = ranges(hermes, "app.py:1")
+    assert found["commit"]["summary"] == "by hand"
+    (found,) = ranges(hermes, "app.py:6")
+    assert (found["written_by"], found["commit"]["summary"]) == ("agent", "cache\x01lookups")
+
+
+@pytest.mark.parametrize("name", ["-x.py", "a\nb.py", 'quo"ted\t.py', "--contents=x.py"])
+def test_files_with_odd_names_have_a_history(hermes: Hermes, project: Path, name: str) -> None:
+    git(project, "commit", "-q", "-a", "-m", "cache")
+    (project / "app.py").rename(project / name)
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "rename")
+    (project / name).write_text((project / name).read_text() + "\nand = 'a line of a person'\n")
+    git(project, "commit", "-q", "-a", "-m", "more")
+    assert ranges(hermes, f"./{name}:1")[0]["commit"]["summary"] == "by hand"
+    assert ranges(hermes, f"./{name}:9")[0]["commit"]["summary"] == "more"
+
+
+@pytest.mark.parametrize("character", ["\f", "\u2028", "\x85", "\x1c"])
+def test_only_line_feeds_end_a_line(hermes: Hermes, project: Path, character: str) -> None:
+    text = f"one = 'one{character}two'\nthree = 'the second line'\n"
+    (project / "odd.py").write_text(text)
+    git(project, "add", "odd.py")
+    git(project, "commit", "-q", "-m", "odd")
+    (found,) = ranges(hermes, "odd.py:2")
+    assert (found["lines"], found["commit"]["summary"]) == (["three = 'the second line'"], "odd")
+
+
+def test_places_that_no_system_accepts_are_errors(hermes: Hermes, project: Path) -> None:
+    (project / "loop").symlink_to("loop")
+    for place in ("x" * 5000, f"app.py:{'9' * 5000}", "~nobody-of-this-name/x", "loop", "loop:3"):
+        result = hermes("why", place)
+        assert (result.code, result.err.count("\n")) == (2, 1), result.err
+        assert "Traceback" not in result.err

@@ -13,6 +13,7 @@ from hermes_conversation.handoff import AgentHandoff, hand_to_agent
 from hermes_core.errors import UsageError
 from hermes_import.importer import AgentImport
 from hermes_import.registry import SourceRegistry
+from hermes_import.writers.conversation import read_conversation
 from hermes_import.writers.writer import WRITERS
 from support.claude_files import ClaudeFile
 from support.handed_conversations import SECRET, SESSION, START, call, write_conversation
@@ -333,9 +334,29 @@ def test_a_session_of_the_agent_itself_continues_there(
 
 def test_a_conversation_without_messages_is_refused(db: SessionDB, home: Path) -> None:
     db.create_session(SESSION, "cli")
-    with pytest.raises(UsageError, match="has no messages to hand off"):
-        hand_to_agent(db, SESSION, "pi")
+    for agent in WRITERS:
+        with pytest.raises(UsageError, match="has no messages to hand off"):
+            hand_to_agent(db, SESSION, agent)
     assert not list(home.rglob("*.jsonl"))
+    db.append_message(SESSION, "tool", "a result without a call", tool_call_id="lost")
+    for agent in WRITERS:
+        with pytest.raises(UsageError, match="has no messages to hand off"):
+            hand_to_agent(db, SESSION, agent)
+
+
+def test_parallel_calls_with_the_same_id_keep_their_results(db: SessionDB, home: Path) -> None:
+    db.create_session(SESSION, "cli")
+    db.append_message(SESSION, "user", "Look at both.")
+    calls = [call("", "look", at="pelican"), call("", "look", at="walrus")]
+    db.append_message(SESSION, "assistant", "", tool_calls=calls)
+    for text in ("it flies", "it swims"):
+        db.append_message(SESSION, "tool", text, tool_call_id="")
+    _, asked, *results = read_conversation(db, SESSION, "pi").messages
+    assert [each.arguments["at"] for each in asked.calls] == ["pelican", "walrus"]
+    assert [(each.call_id, each.text) for each in results] == [
+        (asked.calls[0].call_id, "it flies"),
+        (asked.calls[1].call_id, "it swims"),
+    ]
 
 
 def test_tools_have_the_names_of_the_other_agent(db: SessionDB, home: Path, tmp_path: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import sqlite3
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +15,9 @@ from hermes_agent.memory.evidence import owner_messages, support
 from hermes_agent.memory.facts import AgentMemory, Proposal
 from hermes_agent.memory.files import MEMORY_KINDS, used_characters
 from hermes_agent.tools.base import ToolError
+from hermes_conversation.remembered_facts import undo_last
 from hermes_core.paths import hermes_home, person_memory_path
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,6 +175,54 @@ def test_a_kill_between_the_store_and_the_file_is_no_edit(talks: Talks) -> None:
     talks.write(after)
     assert talks.texts() == ["Likes tea."]
     assert talks.memory.entries("user") == ["Likes tea."]
+
+
+def test_an_edit_while_a_change_waits_for_the_store_is_kept(talks: Talks) -> None:
+    if not talks.db.engine.database.is_file:
+        pytest.skip("a shared history has the file in the database")
+    talks.memory.add("user", "Likes tea.")
+    other = sqlite3.connect(talks.db.engine.database.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    thread = threading.Thread(target=lambda: talks.memory.add("user", "Owns a cat."))
+    thread.start()
+    wait_until(lambda: is_locked(talks.file.parent))
+    talks.write("Likes tea.\n§\nPlays chess.\n")
+    other.execute("ROLLBACK")
+    other.close()
+    thread.join()
+    assert sorted(talks.texts()) == ["Likes tea.", "Owns a cat.", "Plays chess."]
+    assert talks.file.read_text() == "Likes tea.\n§\nPlays chess.\n§\nOwns a cat.\n"
+
+
+def is_locked(folder: Path) -> bool:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def test_the_mark_of_an_encoding_is_no_edit(talks: Talks) -> None:
+    talks.say("I like tea")
+    talks.propose("Likes tea.", "I like tea")
+    talks.write(b"\xef\xbb\xbfLikes tea.\r\n\xc2\xa7\r\nOwns a cat.\r\n")
+    assert talks.texts() == ["Likes tea.", "Owns a cat."]
+    assert [fact.created_by for fact in talks.memory.facts("user")] == ["review", "owner"]
+    talks.memory.forget("user", "cat", "owner")
+    assert talks.file.read_bytes() == b"\xef\xbb\xbfLikes tea.\n"
+
+
+def test_undo_of_a_fact_leaves_later_changes_of_others(talks: Talks) -> None:
+    talks.memory.add("user", "The port is 8080.")
+    talks.memory.add("user", "The port is 9090.")
+    first, second = talks.memory.facts("user")
+    assert first.state == "superseded"
+    talks.memory.set_state(first, "owner", is_active=False)
+    undo_last(talks.db, talks.memory, second)
+    assert [fact.state for fact in talks.memory.facts("user")] == ["rejected", "rejected"]
 
 
 def test_a_folder_that_cannot_be_written_does_not_stop_a_conversation(talks: Talks) -> None:

@@ -345,8 +345,8 @@ class McpTools:
         """The conversation that wrote a line of a file on this machine."""
         caller.require(Right.ALL_FILES, "The files of this machine")
         self._db.calls.fill(origin_report.MAX_FILL_SECONDS)
-        place = f"{origin_report.readable_file(file, Path('/'))}:{line}"
-        report = origin_report.report_of(self._db, place, Path("/"))
+        place = origin_report.Place(origin_report.readable_file(file, Path("/")), line, line)
+        report = origin_report.report_of(self._db, place)
         return LineAuthor.model_validate(report.ranges[0].as_fields())
 
     def history_fixes(self, caller: McpCaller, error: str, limit: int) -> list[KnownFix]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.messages import own_words, plain_text
 from hermes_state.facts import Evidence, digest_of
 from hermes_state.search.language import content_words, languages_of, stemmed
-from hermes_state.search.tokens import composed, fold, tokens_of
+from hermes_state.search.tokens import composed, fold, token_texts, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,12 +37,19 @@ RELATIONS: Final = """
     always write writes own owns project machine mag will nutzt verwendet arbeitet wohnt heisst
     bevorzugt immer
 """
-NEGATIONS: Final = """
-    not no never none don doesn didn won wouldn isn aren wasn weren cannot without avoid avoids
-    dislike dislikes hate hates refuse refuses stop stopped nicht kein keine keinen keiner nie
-    niemals ohne ne pas jamais sans nunca jamas senza
+NO_PERSON: Final = "nobody"  # words: allow - as users write it
+NEGATIONS: Final = f"""
+    not no never none nor neither nothing {NO_PERSON} nowhere don doesn didn won wouldn isn aren
+    wasn weren haven hasn hadn couldn shouldn mustn mightn needn shan ain dont doesnt didnt wont
+    wouldnt isnt arent wasnt werent havent hasnt hadnt couldnt shouldnt mustnt cant cannot
+    without avoid avoids dislike dislikes hate hates refuse refuses stop stopped nicht nichts
+    niemand kein keine keinen keinem keiner keines nie niemals weder ohne anstatt statt ne pas
+    jamais aucun aucune rien sans nunca jamas ninguno ninguna sin senza non mai nao nem sem niet
+    geen nooit zonder inte ikke aldrig aldri ingen nigdy bez не нет ни никогда без 不 没 沒 無 无 别
 """
-TRAILING: Final = "not never nicht nie niemals pas jamais nunca jamas"
+NEGATING_PAIRS: Final = frozenset({("can", "t"), ("instead", "of"), ("rather", "than")})
+TRAILING: Final = "not never nicht nie niemals pas jamais nunca jamas niet inte ikke"
+LETTER_APOSTROPHE: Final = "\u02bc"  # a letter for Unicode: it does not end a word
 MAX_TRAILING: Final = 4
 # Stems of verbs and nouns that have one value at a time.
 SINGLE_VALUES: Final = """
@@ -98,8 +105,9 @@ def find_quotation(quotation: str, messages: Sequence[OwnerMessage]) -> Evidence
         texts = [token.text for token in message.tokens]
         for at in range(len(texts) - len(wanted) + 1):
             if texts[at : at + len(wanted)] == wanted:
-                last = message.tokens[at + len(wanted) - 1]
-                return message.evidence(message.tokens[at].start, last.end)
+                start, end = message.tokens[at].start, message.tokens[at + len(wanted) - 1].end
+                if token_texts(message.text[start:end]) == wanted:  # nothing left out in between
+                    return message.evidence(start, end)
     return None
 
 
@@ -180,7 +188,9 @@ def language_of(words: Sequence[str]) -> str:
 
 
 def _is_negated(tokens: Iterable[str]) -> bool:
-    return not _set(NEGATIONS).isdisjoint(tokens)
+    words = [part for token in tokens for part in token.split(LETTER_APOSTROPHE)]
+    pairs = itertools.pairwise(words)
+    return not (_set(NEGATIONS).isdisjoint(words) and NEGATING_PAIRS.isdisjoint(pairs))
 
 
 def _exact(text: str) -> frozenset[str]:

@@ -23,6 +23,7 @@ from hermes_agent.memory.files import (
 from hermes_agent.tools.base import ToolError
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.errors import UsageError
+from hermes_core.messages import has_lone_surrogate
 from hermes_core.paths import hermes_home
 from hermes_state.facts import NewFact
 from hermes_state.files import memory_name
@@ -93,13 +94,13 @@ class AgentMemory:
     def facts(self, target: str) -> list[Fact]:
         """All facts of a file, oldest first; edits by hand are taken over."""
         known = self._facts.of_file(self.file_name(target))
-        is_in_step = _is_in_step(known, MemoryText(self._content(target)).entries, target)
-        if is_in_step or self._db.engine.read_only:
-            return known
         try:
+            is_in_step = _is_in_step(known, MemoryText(self._content(target)).entries, target)
+            if is_in_step or self._db.engine.read_only:
+                return known
             self._edit(target, "owner", lambda _editor: None)
-        except OSError as error:  # the facts are in the store; their file has to wait
-            log.warning("the memory file was not written: %s", error)
+        except (OSError, ToolError) as error:  # the facts are in the store; their file has to wait
+            log.warning("the memory file was not compared: %s", error)
         return self._facts.of_file(self.file_name(target))
 
     def active(self, target: str) -> list[Fact]:
@@ -271,10 +272,15 @@ class AgentMemory:
         return self._local_content(target) if stored is None else stored
 
     def _local_content(self, target: str) -> bytes:
+        path = self.path(target)
         try:
-            return self.path(target).read_bytes()
+            if path.exists() and not path.is_file():  # reading a pipe would wait
+                raise ToolError(f"{path} is not a file. Rename it, and try again.")
+            return path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return b""
+        except OSError as error:
+            raise ToolError(f"{path} cannot be read: {error.strerror}.") from error
 
     def _edit(
         self,
@@ -288,27 +294,42 @@ class AgentMemory:
         """Take over edits of the file, change facts, and write the file, in an *order* if given."""
         with folder_locked(self._folder):
             local = self._local_content(target)
-
-            def change(editor: FactEditor) -> tuple[T, bytes, bytes]:
-                name = memory_name(self.path(target))
-                shared = None if self._is_local else editor.shared_file(name)
-                before = local if shared is None else shared
-                self._reconcile(editor, target, MemoryText(before).entries, author)
-                result = work(editor)
-                text = self._listing(editor, target, before)
-                text.arrange(order or [])
-                after = before if text.entries == MemoryText(before).entries else text.content()
-                if not self._is_local and after != shared:
-                    editor.put_shared_file(name, after)
-                    self._note_listed(editor, target, after)
-                return result, before, after
-
-            result, before, after = self._facts.edit(made_by or author, change)
-            if after != before or (not self._is_local and after != local):
+            result, after = self._store(target, author, work, local, made_by, order or [])
+            while self._is_local and self._local_content(target) != local:  # edited meanwhile
+                local = self._local_content(target)
+                _, after = self._store(target, author, lambda _editor: None, local)
+            if after != local:
                 write_atomically(self.path(target), after)
             if self._is_local:
                 self._facts.edit(author, lambda editor: self._note_listed(editor, target, after))
         return result
+
+    def _store(
+        self,
+        target: str,
+        author: Author,
+        work: Callable[[FactEditor], T],
+        local: bytes,
+        made_by: str = "",
+        order: Sequence[str] = (),
+    ) -> tuple[T, bytes]:
+        """Take over edits and change facts in the store; the content that the file should have."""
+
+        def change(editor: FactEditor) -> tuple[T, bytes]:
+            name = memory_name(self.path(target))
+            shared = None if self._is_local else editor.shared_file(name)
+            before = local if shared is None else shared
+            self._reconcile(editor, target, MemoryText(before).entries, author)
+            result = work(editor)
+            text = self._listing(editor, target, before)
+            text.arrange(order)
+            after = before if text.entries == MemoryText(before).entries else text.content()
+            if not self._is_local and after != shared:
+                editor.put_shared_file(name, after)
+                self._note_listed(editor, target, after)
+            return result, after
+
+        return self._facts.edit(made_by or author, change)
 
     def _reconcile(
         self, editor: FactEditor, target: str, entries: list[str], author: Author
@@ -403,7 +424,8 @@ def checked_entry(text: str, author: Author = "owner") -> str:
     limit = MAX_OWN_CHARACTERS if author == "owner" else MAX_FACT_CHARACTERS
     if len(entry) > limit:
         raise ToolError(f"{len(entry):,} characters: {limit:,} is the limit of a fact. Shorten it.")
-    entry.encode()  # lone surrogates are refused before anything is changed
+    if has_lone_surrogate(entry):
+        raise ToolError("The text contains characters that are not valid Unicode.")
     return entry
 
 

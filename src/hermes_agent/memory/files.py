@@ -10,8 +10,9 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
+BYTE_ORDER_MARK: Final = "\ufeff"  # which some editors write
 SEPARATOR: Final = "\n§\n"
 MARK: Final = re.compile(r"(?:\A|\r?\n)§[ \t]*(?=\r?\n|\Z)")
 
@@ -34,6 +35,8 @@ class MemoryText:
 
     def __init__(self, content: bytes) -> None:
         text = content.decode("utf-8", "surrogateescape")
+        self._encoding_mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+        text = text.removeprefix(BYTE_ORDER_MARK)
         self._pieces = [text]
         self._marks: list[str] = []
         for found in reversed(list(MARK.finditer(text))):
@@ -74,7 +77,7 @@ class MemoryText:
                 lead = piece[: len(piece) - len(piece.lstrip())]
                 self._pieces[place] = lead + other + piece[len(piece.rstrip()) :]
 
-    def arrange(self, order: list[str]) -> None:
+    def arrange(self, order: Sequence[str]) -> None:
         """Bring the entries into an order; others stay at the end."""
         places = {entry: place for place, entry in enumerate(order)}
         arranged = sorted(self.entries, key=lambda entry: places.get(entry, len(places)))
@@ -91,7 +94,7 @@ class MemoryText:
         text = "".join(parts)
         if text.strip() and not text.endswith("\n"):
             text += "\n"
-        return text.encode("utf-8", "surrogateescape")
+        return (self._encoding_mark + text).encode("utf-8", "surrogateescape")
 
 
 def _entry(piece: str) -> str:

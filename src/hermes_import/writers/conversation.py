@@ -150,6 +150,7 @@ def read_conversation(
         for each in db.messages.rows(session_id)
         if (handed := _message(identities[each.id], as_turn(each), redactor)) is not None
     ]
+    messages = list(_with_all_results(messages))
     if row is None or not messages:
         raise UsageError(f"{session_id} has no messages to hand off. Write one first.")
     return HandedConversation(
@@ -160,7 +161,7 @@ def read_conversation(
         row.git_branch or "",
         row.model or "unknown",
         row.started_at,
-        list(_with_all_results(messages)),
+        messages,
     )
 
 
@@ -238,16 +239,20 @@ def _with_all_results(messages: Iterable[HandedMessage]) -> Iterator[HandedMessa
 
     Each call has an ID of its own and a result; a result without a call is left out.
     """
-    open_calls: dict[str, HandedCall] = {}  # by the IDs that the model has given
+    open_calls: list[tuple[str, HandedCall]] = []  # with the IDs that the model has given
     taken: set[str] = set()
     at = 0.0
     for message in messages:
         at = message.at
         if message.role != "tool":
             yield from _missing(open_calls, at)
-            open_calls = {call.call_id: _renamed(call, taken) for call in message.calls}
-            yield message._replace(calls=list(open_calls.values()))
-        elif (call := open_calls.pop(message.call_id, None)) is not None:
+            open_calls = [(call.call_id, _renamed(call, taken)) for call in message.calls]
+            yield message._replace(calls=[call for _, call in open_calls])
+            continue
+        found = next((each for each in open_calls if each[0] == message.call_id), None)
+        if found is not None:
+            open_calls.remove(found)
+            call = found[1]
             yield message._replace(call_id=call.call_id, tool_name=call.name)
     yield from _missing(open_calls, at)
 
@@ -261,8 +266,8 @@ def _renamed(call: HandedCall, taken: set[str]) -> HandedCall:
     return call._replace(call_id=call_id, name=NOT_IN_NAMES.sub("_", call.name)[:MAX_NAME])
 
 
-def _missing(calls: Mapping[str, HandedCall], at: float) -> Iterator[HandedMessage]:
-    for call in calls.values():
+def _missing(calls: Iterable[tuple[str, HandedCall]], at: float) -> Iterator[HandedMessage]:
+    for _, call in calls:
         yield HandedMessage(
             NO_MESSAGE, "tool", INTERRUPTED, at, (), (), call.call_id, call.name, is_error=True
         )

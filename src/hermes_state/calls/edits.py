@@ -77,9 +77,15 @@ def digest(line: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).digest()
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as git and editors count them: only a line feed ends one."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def digests(text: str) -> tuple[bytes, ...]:
     """The digests of the lines of a text."""
-    return tuple(itertools.islice(map(digest, text.splitlines()), MAX_LINES))
+    return tuple(itertools.islice(map(digest, lines_of(text)), MAX_LINES))
 
 
 class KnownFiles:
@@ -212,7 +218,7 @@ class _Hunks:
 def _patched(text: str) -> Iterator[FileEdit]:
     """The files of a patch in the format of Codex."""
     hunks: _Hunks | None = None
-    for line in text[text.index(PATCH_BEGIN) :].splitlines():
+    for line in lines_of(text[text.index(PATCH_BEGIN) :]):
         header, move = PATCH_FILE.match(line), PATCH_MOVE.match(line)
         if header or line.startswith("*** End Patch"):
             if hunks is not None:
@@ -227,7 +233,7 @@ def _patched(text: str) -> Iterator[FileEdit]:
 def _unified(text: str) -> Iterator[FileEdit]:
     """The files of a unified diff."""
     hunks: _Hunks | None = None
-    for line in text.splitlines():
+    for line in lines_of(text):
         header = DIFF_FILE.match(line)
         if header:
             if hunks is not None:
@@ -249,7 +255,7 @@ def _written_by_shell(script: str) -> Iterator[FileEdit]:
 
 def _shown_lines(result: str) -> tuple[bytes, ...]:
     """The lines of a file as a tool showed them, without their numbers."""
-    return digests("\n".join(LINE_NUMBER.sub("", line, count=1) for line in result.splitlines()))
+    return digests("\n".join(LINE_NUMBER.sub("", line, count=1) for line in lines_of(result)))
 
 
 def _has_failed(result: str) -> bool:

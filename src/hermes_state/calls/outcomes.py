@@ -20,6 +20,7 @@ from hermes_state.calls.commands import (
     word_set,
 )
 from hermes_state.calls.edits import base_name
+from hermes_state.portable.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -255,8 +256,8 @@ def _is_like(before: CommandWords, after: CommandWords) -> bool:
 
 
 def shown(command: str) -> str:
-    """A command as a quotation: one line, shortened, without quotation marks of ours."""
-    text = _quoted(command)
+    """A command as a quotation: one line without secrets and quotation marks of ours, shortened."""
+    text = _quoted(redact(command))  # part of a secret is not recognized
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
+from hermes_core.messages import has_lone_surrogate
 from hermes_state.engine.dialect import DIALECT, prefix_pattern
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
@@ -40,6 +41,8 @@ def resolve(reader: Reader, text: str) -> str:
     """
     if text == "last":
         return _last(reader)
+    if has_lone_surrogate(text):  # an argument in another encoding: no stored text has it
+        raise SessionNotFoundError(f"No session with ID or title {text!a}.")
     has_imports = "hermes_imported_session" in reader.columns.tables
     for sql in (SESSION_BY_ID, BY_TITLE, *([BY_NATIVE_ID] if has_imports else [])):
         session_id = reader.value(sql, (text,))

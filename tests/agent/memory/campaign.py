@@ -8,6 +8,7 @@ Runs real agents with a scripted model behind HTTP, and prints what was stored o
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -203,6 +204,7 @@ def run(folder: Path) -> Outcome:
 def main() -> int:
     """Print the outcome."""
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["HERMES_HOME"] = str(Path(folder) / "home")  # not that of the developer
         outcome = run(Path(folder))
     lines = [f"true facts kept: {outcome.kept} of 101"]
     lines += [f"false facts stored, {kind}: {count}" for kind, count in outcome.false.items()]

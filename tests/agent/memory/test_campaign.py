@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 from agent.memory import campaign
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_reviews_store_what_the_user_stated_and_nothing_else(tmp_path: Path) -> None:
@@ -17,3 +17,13 @@ def test_reviews_store_what_the_user_stated_and_nothing_else(tmp_path: Path) -> 
     assert outcome.kept == 101
     assert set(outcome.false.values()) == {0}
     assert (outcome.superseded, outcome.foreign) == (5, 0)
+
+
+def test_the_command_leaves_the_home_of_the_developer_alone(tmp_path: Path) -> None:
+    tests, home = Path(__file__).parents[2], tmp_path / "developer"
+    home.mkdir()
+    environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(tests)}
+    del environment["HERMES_HOME"]
+    command = [sys.executable, "-m", "agent.memory.campaign"]
+    subprocess.run(command, env=environment, cwd=home, check=True, stdout=subprocess.DEVNULL)
+    assert list(home.iterdir()) == []

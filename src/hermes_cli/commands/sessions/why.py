@@ -40,8 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print who wrote the lines."""
     with history.open_to_complete() as db:
+        place = origin_report.parse_place(arguments.place, Path.cwd())
         read_calls(db, out)
-        report = origin_report.report_of(db, arguments.place, Path.cwd())
+        report = origin_report.report_of(db, place)
         if arguments.json:
             out.json(
                 {
