@@ -34,9 +34,8 @@ PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 TAB_PATH: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
 BUILT_IN_PATHS: Final = frozenset(
     {
-        "/", "/chat", "/sessions", "/ask", "/edits", "/analytics", "/memory", "/schedules", "/gateway",
-        "/models",
-        "/mcp", "/hooks", "/permissions", "/data", "/logs", "/plugins", "/settings",
+        "/", "/chat", "/sessions", "/ask", "/edits", "/analytics", "/memory", "/schedules",
+        "/gateway", "/models", "/mcp", "/hooks", "/permissions", "/data", "/logs", "/plugins", "/settings",
     }
 )  # fmt: skip
 FIXED_PATHS: Final = frozenset({"/plugins", "/settings"})  # needed to disable a plugin
