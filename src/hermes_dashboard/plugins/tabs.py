@@ -35,7 +35,8 @@ TAB_PATH: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
 BUILT_IN_PATHS: Final = frozenset(
     {
         "/", "/chat", "/sessions", "/ask", "/edits", "/analytics", "/memory", "/schedules",
-        "/gateway", "/models", "/mcp", "/hooks", "/permissions", "/data", "/logs", "/plugins", "/settings",
+        "/gateway", "/models", "/mcp", "/hooks", "/permissions", "/data", "/logs", "/plugins",
+        "/settings",
     }
 )  # fmt: skip
 FIXED_PATHS: Final = frozenset({"/plugins", "/settings"})  # needed to disable a plugin
