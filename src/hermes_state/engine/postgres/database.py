@@ -51,6 +51,8 @@ BEATS_PER_TIMEOUT: Final = 4
 TAKE_OVER_SECONDS: Final = 2.0  # until the server has ended a connection
 RETRY_SECONDS: Final = 0.02
 TRY_LOCK: Final = "SELECT pg_try_advisory_lock(hashtext(?), hashtext(current_schema()))"
+# The server notices the end of a connection a moment later.
+UNLOCK: Final = "SELECT pg_advisory_unlock(hashtext(?), hashtext(current_schema()))"
 # Numbers of locks are unsigned in pg_locks.
 END_STALLED: Final = """
     SELECT pg_terminate_backend(lock.pid)
@@ -85,6 +87,8 @@ def exclusive_connection(
         finally:
             stopping.set()
             thread.join()
+            with contextlib.suppress(PostgresError):  # the server may have ended the connection
+                connection.execute(UNLOCK, (name,))
     finally:
         connection.close()
 
