@@ -40,6 +40,16 @@ def db(open_store) -> SessionDB:
     return store
 
 
+def test_a_node_that_was_slow_gives_a_place_no_second_conversation(open_store) -> None:
+    fast, slow = open_store(), open_store()
+    assert fast.routes.begin(route_to("first"), "telegram", CHAT, only_if_free=True)
+    assert not slow.routes.begin(route_to("second"), "telegram", CHAT, only_if_free=True)
+    found = slow.routes.get(route_to("first").place)
+    assert found is not None
+    assert found.session_id == "first"
+    assert slow.sessions.find("second") is None
+
+
 def test_a_turn_that_died_is_announced_by_the_next_process(db: SessionDB, open_store) -> None:
     dead = open_store()
     act_as_dead_process(dead, "doomed")

@@ -233,7 +233,12 @@ class SessionRoutes:
     def _begin(self, key: str, source: SessionSource) -> SessionEntry:
         entry = self._new_entry(key, source, self._new_id())
         platform, facts = source.platform.value, sources.row_fields(entry)
-        self._db.routes.begin(sources.to_route(entry), platform, facts)
+        route = sources.to_route(entry)
+        if not self._db.routes.begin(route, platform, facts, only_if_free=True):
+            other = self._update(key, self._db.routes.of_key(key))  # another node was faster
+            if other is not None:
+                return other
+            self._db.routes.begin(route, platform, facts)
         return self._add(entry)
 
     def _new_entry(self, key: str, source: SessionSource, session_id: str) -> SessionEntry:

@@ -128,15 +128,29 @@ class RouteRepository(Repository):
         """Store the route of an older gateway, unless its place has one."""
         self.engine.write(lambda tx: tx.run(INSERT_ROUTE, route.row()))
 
-    def begin(self, route: Route, source: str, facts: Mapping[str, SqlValue]) -> None:
-        """Route a place to a conversation, which is created or reopened in the same transaction."""
+    def begin(
+        self,
+        route: Route,
+        source: str,
+        facts: Mapping[str, SqlValue],
+        *,
+        only_if_free: bool = False,
+    ) -> bool:
+        """Route a place to a conversation, which is created or reopened in the same transaction.
 
-        def begin(tx: Tx) -> None:
+        False, and nothing is changed, if the place must be free and another process has given it a
+        conversation meanwhile.
+        """
+
+        def begin(tx: Tx) -> bool:
+            if only_if_free and tx.row(SELECT_ROUTE, (route.place,)) is not None:
+                return False
             if not sessions.create(tx, route.session_id, {"source": source, **facts}):
                 sessions.reopen(tx, self.ids.new(), route.session_id)
             self._point(tx, route)
+            return True
 
-        self.engine.write(begin)
+        return self.engine.write(begin)
 
     def reopen(self, route: Route, source: str, facts: Mapping[str, SqlValue]) -> bool:
         """Reopen the conversation of a place; False if it was deleted.
