@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.calls.edits import DIGEST_BYTES, EditedLine, KnownFiles, base_name
 from hermes_state.calls.history import read_calls
 from hermes_state.calls.outcomes import EDIT, Outcome, file_key, find_outcomes
+from hermes_state.engine.dialect import DIALECT, substring_pattern
 from hermes_state.messages.rows import decode_content
 from hermes_state.repository import Repository
 
@@ -115,7 +115,8 @@ FIXES_OF_LINES: Final = OUTCOMES_BY.format(
     " AND o.fix_id IS NOT NULL"
 )
 FIXES_LIKE: Final = OUTCOMES_BY.format(
-    condition="o.kind = 'command' AND o.fix_id IS NOT NULL AND lower(o.error) LIKE ? ESCAPE '!'"
+    condition="o.kind = 'command' AND o.fix_id IS NOT NULL"
+    f" AND o.error {DIALECT.like} ? ESCAPE '\\'"
 )
 RECENT_CHANGES: Final = 100  # of a file
 # Changes that were reverted, or whose turn was undone, among the latest of a file.
@@ -240,8 +241,7 @@ class CallRepository(Repository):
 
     def fixes_like(self, text: str, limit: int) -> list[Outcome]:
         """Such failures whose error contains a text; reads all of them."""
-        escaped = re.sub(r"([!%_])", r"!\1", text.lower())
-        return self._outcomes(FIXES_LIKE, f"%{escaped}%", limit)
+        return self._outcomes(FIXES_LIKE, substring_pattern(text), limit)
 
     def reverted_changes(self, path: str, limit: int) -> list[Outcome]:
         """Changes of a file that were reverted or undone, newest first."""
