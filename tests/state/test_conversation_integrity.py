@@ -131,6 +131,20 @@ def test_a_conversation_continued_by_another_program_is_listed_once(
     assert findings["session index"] == "ok"
 
 
+def test_an_index_is_kept_if_the_history_lacks_its_sequence(hermes_home: Path) -> None:
+    """A file that another program has copied row by row has no `sqlite_sequence` for messages."""
+    with SessionDB() as db:
+        db.create_session("s1", "cli")
+        db.append_message("s1", "user", "where is the kumquat")
+        assert db.search.fill()
+    sequence = "DELETE FROM sqlite_sequence WHERE name = 'messages'"
+    write_as_hermes_agent(hermes_home / "state.db", [(sequence, ())])
+    (hermes_home / "link").hardlink_to(hermes_home / "search.db")
+    with SessionDB(read_only=True) as db:
+        assert len(db.search.answer("kumquat").hits) == 1
+    assert (hermes_home / "search.db").samefile(hermes_home / "link")
+
+
 def test_a_search_index_of_another_history_is_discarded(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     with SessionDB(path) as db:

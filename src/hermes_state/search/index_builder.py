@@ -54,7 +54,11 @@ SHRINK_SESSION: Final = """
     UPDATE session SET messages = messages - 1, tokens = tokens - ? WHERE number = ?
 """
 DELETE_EMPTY: Final = "DELETE FROM session WHERE number = ? AND messages <= 0"
-LAST_ASSIGNED_ID: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
+# A file that another program has copied row by row may lack the sequence.
+LAST_ASSIGNED_ID: Final = """
+    SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0),
+        coalesce((SELECT max(id) FROM messages), 0))
+"""
 SELECT_WITNESS: Final = f"""
     SELECT {amount_sql("timestamp")}, session_id FROM messages WHERE id = ?
 """  # noqa: S608 - own names
