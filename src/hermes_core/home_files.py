@@ -87,6 +87,7 @@ HOME_FILES: Final = (
     HomeEntry("search.db*", FileCategory.DERIVED, "search index"),
     HomeEntry("statistics.db*", FileCategory.DERIVED, "statistics"),
     HomeEntry("hook_transcripts/", FileCategory.DERIVED, "conversations as shell hooks read them"),
+    HomeEntry("handoffs/", FileCategory.DERIVED, "conversations handed to other agents"),
     HomeEntry("cache/", FileCategory.DOWNLOADED, "lists of models, rules of servers"),
     HomeEntry("libraries/", FileCategory.DOWNLOADED, "libraries of optional features"),
     HomeEntry("models/", FileCategory.DOWNLOADED, "the built-in model"),

@@ -18,7 +18,7 @@ from hermes_state import SessionDB
 from support.built_in_model import built_in_model
 from support.command_line import command
 from support.scripted_server import ScriptServer
-from support.terminal import on_terminal, wait_for_exit
+from support.terminal import interrupt, on_terminal, wait_for_exit
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -213,8 +213,7 @@ def test_the_setup_can_be_chosen_instead(monkeypatch: pytest.MonkeyPatch) -> Non
     child.expect("type s to set up")
     child.sendline("s")
     child.expect("Choose a provider")
-    child.sendintr()
-    wait_for_exit(child)
+    interrupt(child)
 
 
 def test_the_end_of_input_downloads_nothing(

@@ -36,6 +36,14 @@ def spawn(
     )
 
 
+def interrupt(child: pexpect.spawn[str]) -> None:
+    """Press Ctrl+C until the program ends: Python misses one that comes as it starts to wait."""
+    child.sendintr()
+    while child.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=1):
+        child.sendintr()
+    child.close()
+
+
 def wait_for_exit(child: pexpect.spawn[str]) -> int | None:
     """Wait for the end; return the exit code."""
     child.expect(pexpect.EOF)
