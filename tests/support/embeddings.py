@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +26,10 @@ def install_minilm(home: Path) -> None:
     """Use the fetched model in a home."""
     (home / "libraries").mkdir()
     LIBRARY.folder.symlink_to(FETCHED)
+    # NumPy stays in this process, and loads parts of itself later: not from a home that is gone.
+    sys.path.append(str(FETCHED))
+    importlib.import_module("numpy")
+    sys.path.remove(str(FETCHED))
 
 
 @contextmanager
