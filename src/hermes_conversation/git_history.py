@@ -52,7 +52,7 @@ class BlamedLine(NamedTuple):
     text: str
 
 
-class FileHistory:
+class CommittedFile:
     """A file in a repository."""
 
     def __init__(self, program: str, git_folder: Path, root: Path, path: str) -> None:
@@ -60,7 +60,7 @@ class FileHistory:
         self.commits: dict[str, Commit] = {each.id: each for each in self._log()}
 
     @classmethod
-    def find(cls, file: Path) -> FileHistory | None:
+    def find(cls, file: Path) -> CommittedFile | None:
         """The history of a file; None without git, a repository, or a commit with the file."""
         root, program = repository_root(file.parent), find_git()
         folder = git_directory(root / ".git")

@@ -19,7 +19,7 @@ from hermes_core.messages import plain_text
 from hermes_core.roles import may_use_tool
 from hermes_core.terminal_text import one_line
 from hermes_state.calls.commands import command_run, error_lines, find_error, joined, labels
-from hermes_state.calls.history import ToolCall as StoredCall
+from hermes_state.calls.history import RecordedCall
 from hermes_state.calls.outcomes import REPEATED, REVERTED, shown
 from hermes_state.portable.redaction import redact
 
@@ -93,7 +93,7 @@ class HistoryHints:
 
     def _about_command(self, session_id: str, cwd: Path, call: ToolCall, result: str) -> str:
         arguments = parse_arguments(call.arguments) or {}
-        stored = StoredCall(session_id, 0, 0, 0.0, call.name, arguments, 1, result)
+        stored = RecordedCall(session_id, 0, 0, 0.0, call.name, arguments, 1, result)
         run = command_run(stored, str(cwd))
         if run is None or run.error is None or not run.is_failure:
             return ""

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_conversation.git_history import Commit, FileHistory
+from hermes_conversation.git_history import Commit, CommittedFile
 from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text, preview
 from hermes_state.calls.edits import digest, lines_of
@@ -99,7 +99,7 @@ def read_lines(file: Path) -> list[str]:
 def origins_of(db: SessionDB, file: Path) -> FileOrigins:
     """Who wrote each line of a file."""
     texts = read_lines(file)
-    history = FileHistory.find(file)
+    history = CommittedFile.find(file)
     lines = _located(texts, history)
     names = [file.as_posix(), *(each.path for each in history.commits.values())] if history else []
     edits = [
@@ -122,7 +122,7 @@ def origins_of(db: SessionDB, file: Path) -> FileOrigins:
     return FileOrigins(file, origins, history is not None)
 
 
-def _located(texts: list[str], history: FileHistory | None) -> list[FileLine]:
+def _located(texts: list[str], history: CommittedFile | None) -> list[FileLine]:
     """The lines of the working folder with the commits that they came with."""
     blamed = history.blame() if history is not None else []
     if history is None or not blamed:
@@ -172,7 +172,7 @@ def _moved(now: list[bytes], then: list[bytes], found: dict[int, int]) -> dict[i
 class _Attribution:
     """Finds the edits that wrote the lines of a file, commit by commit."""
 
-    def __init__(self, history: FileHistory | None, edits: Sequence[StoredEdit]) -> None:
+    def __init__(self, history: CommittedFile | None, edits: Sequence[StoredEdit]) -> None:
         self._history = history
         self._edits = sorted(edits, key=lambda each: each.at, reverse=True)
         self._contents: dict[str, list[bytes]] = {}
@@ -263,7 +263,7 @@ class _Text:
                 yield places[0], other
 
 
-def _is_of(edit: StoredEdit, file: Path, history: FileHistory | None) -> bool:
+def _is_of(edit: StoredEdit, file: Path, history: CommittedFile | None) -> bool:
     """Whether an edit was of this file: here, or in a copy of the repository elsewhere."""
     if history is None:
         return edit.path == file.as_posix()

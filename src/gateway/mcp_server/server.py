@@ -24,8 +24,8 @@ from gateway.mcp_server.tools import (  # the library reads annotations
     ConversationItem,
     ConversationMessages,
     EventPage,
+    FixItem,
     GivenAnswer,
-    KnownFix,
     LineAuthor,
     MatchingMessage,
     McpCaller,
@@ -202,7 +202,7 @@ class ServedTools:
 
     async def history_fixes(
         self, context: Context[Any], error: str, limit: int = 10
-    ) -> list[KnownFix]:
+    ) -> list[FixItem]:
         """Find what worked when a command failed with this error before; any agent's commands."""
         return await self._run(context, lambda c: self._tools.history_fixes(c, error, limit))
 

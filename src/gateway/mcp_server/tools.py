@@ -138,7 +138,7 @@ class CitedAnswer(BaseModel):
     model: str
 
 
-class KnownFix(BaseModel):
+class FixItem(BaseModel):
     """An error, and what worked after it the last time."""
 
     error: str
@@ -349,12 +349,12 @@ class McpTools:
         report = origin_report.report_of(self._db, place)
         return LineAuthor.model_validate(report.ranges[0].as_fields())
 
-    def history_fixes(self, caller: McpCaller, error: str, limit: int) -> list[KnownFix]:
+    def history_fixes(self, caller: McpCaller, error: str, limit: int) -> list[FixItem]:
         """What worked when a command failed with an error before, latest first."""
         self._db.calls.fill(origin_report.MAX_FILL_SECONDS)
         allowed = ConversationHistory(self._db, self._visible_ids(caller))
         found = known_fixes.find_fixes(self._db, allowed, error, bounded(limit))
-        return [KnownFix.model_validate(known_fixes.as_fields(fix)) for fix in found]
+        return [FixItem.model_validate(known_fixes.as_fields(fix)) for fix in found]
 
     def conversations_search(
         self, caller: McpCaller, query: str, limit: int

@@ -41,7 +41,7 @@ INTERRUPTED: Final = "No result: the turn was interrupted."
 RESULT_TEXTS: Final = ("output", "content")  # of the results of tools of Hermes
 
 
-class Picture(NamedTuple):
+class SentPicture(NamedTuple):
     """A picture of a prompt, as base64."""
 
     mime: str
@@ -68,7 +68,7 @@ class HandedMessage(NamedTuple):
     role: str  # user, assistant or tool
     text: str
     at: float
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[SentPicture] = ()
     calls: Sequence[HandedCall] = ()
     call_id: str = ""  # of a tool result
     tool_name: str = ""
@@ -222,12 +222,12 @@ def _result(handed: HandedMessage, message: Message) -> HandedMessage:
     )
 
 
-def _pictures(content: object) -> list[Picture]:
+def _pictures(content: object) -> list[SentPicture]:
     """The pictures of a prompt whose files are still here."""
     embedded: JsonObject = {"parts": embed_media(content)}
     urls = [text_in(object_in(part, "image_url"), "url") for part in objects_in(embedded, "parts")]
     found = (DATA_URL.fullmatch(url) for url in urls)
-    return [Picture(match[1], match[2]) for match in found if match]
+    return [SentPicture(match[1], match[2]) for match in found if match]
 
 
 def _is_picture(part: object) -> bool:

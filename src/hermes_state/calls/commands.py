@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_core.json_values import JsonObject
-    from hermes_state.calls.history import ToolCall
+    from hermes_state.calls.history import RecordedCall
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -215,7 +215,7 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=10).hexdigest()
 
 
-def command_run(call: ToolCall, folder: str) -> CommandRun | None:
+def command_run(call: RecordedCall, folder: str) -> CommandRun | None:
     """The command of a call, in the folder of its conversation; None for other calls."""
     script = _script(call.arguments) if SHELLS.search(call.name) else ""
     if not script or len(script) > MAX_COMMAND or call.result_id is None:

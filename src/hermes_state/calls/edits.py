@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from hermes_state.calls.history import ToolCall
+    from hermes_state.calls.history import RecordedCall
 
 DIGEST_BYTES: Final = 8
 MAX_LINES: Final = 20_000  # of one edit
@@ -96,7 +96,7 @@ class KnownFiles:
         self._lines: dict[str, tuple[bytes, ...]] = {}
         self.has_guessed = False  # a file was written that was not read before
 
-    def edits(self, call: ToolCall) -> list[FileEdit]:
+    def edits(self, call: RecordedCall) -> list[FileEdit]:
         """The edits of a call that did not fail, with absolute paths; what it read is noted."""
         path = self._absolute(_text(call.arguments, PATH_KEYS))
         if READING_TOOLS.search(call.name):
@@ -112,7 +112,7 @@ class KnownFiles:
         slashed = path.replace("\\", "/")
         return posixpath.normpath(posixpath.join(self._folder, slashed)) if path else ""
 
-    def _changes(self, call: ToolCall, path: str) -> Iterator[FileEdit]:
+    def _changes(self, call: RecordedCall, path: str) -> Iterator[FileEdit]:
         arguments = call.arguments
         patch = next((text for text in _texts(arguments, PATCH_KEYS) if PATCH_BEGIN in text), "")
         if patch:

@@ -25,7 +25,7 @@ ROWS: Final = f"""
 """  # noqa: S608 - own names
 
 
-class ToolCall(NamedTuple):
+class RecordedCall(NamedTuple):
     """A call, and its result if there is one."""
 
     session_id: str
@@ -42,14 +42,14 @@ class ToolCall(NamedTuple):
 class CallSlice(NamedTuple):
     """Calls of a session, and the row after which reading continues."""
 
-    calls: list[ToolCall]
+    calls: list[RecordedCall]
     through: int
 
 
 def read_calls(reader: Reader, session_id: str, after: int) -> CallSlice:
     """The calls after a row. Those of the last message may still run: they are read again."""
-    waiting: dict[str, ToolCall] = {}
-    done: list[ToolCall] = []
+    waiting: dict[str, RecordedCall] = {}
+    done: list[RecordedCall] = []
     through, prompt_id = after, 0
     for row_id, role, content, calls, call_id, at in reader.rows(ROWS, (session_id, after)):
         if role == "tool":
@@ -74,7 +74,7 @@ def read_calls(reader: Reader, session_id: str, after: int) -> CallSlice:
 
 def _calls(
     session_id: str, row_id: int, tool_calls: object, at: float
-) -> Iterator[tuple[str, ToolCall]]:
+) -> Iterator[tuple[str, RecordedCall]]:
     calls = decode_json(tool_calls)
     for place, call in enumerate(calls if isinstance(calls, list) else ()):
         function = call.get("function") if isinstance(call, dict) else None
@@ -84,4 +84,4 @@ def _calls(
         name = function.get("name")
         if isinstance(arguments, dict) and isinstance(name, str):
             key = call.get("id") or call.get("call_id") or f"{row_id}-{place}"
-            yield str(key), ToolCall(session_id, row_id, place, at, name, arguments)
+            yield str(key), RecordedCall(session_id, row_id, place, at, name, arguments)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from hermes_state.calls.commands import CommandRun, CommandWords, ErrorText
     from hermes_state.calls.edits import FileEdit
-    from hermes_state.calls.history import ToolCall
+    from hermes_state.calls.history import RecordedCall
 
 COMMAND: Final = "command"
 EDIT: Final = "edit"
@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
 
 
 class _Step(NamedTuple):
-    call: ToolCall
+    call: RecordedCall
     run: CommandRun | None
     paths: tuple[str, ...]  # that it changed
 
@@ -87,7 +87,7 @@ class _Fix(NamedTuple):
 
 
 def find_outcomes(
-    calls: Sequence[ToolCall], folder: str, edits: Mapping[tuple[int, int], list[FileEdit]]
+    calls: Sequence[RecordedCall], folder: str, edits: Mapping[tuple[int, int], list[FileEdit]]
 ) -> list[Outcome]:
     """The outcomes of calls of a session that began in *folder*, in order."""
     steps = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hermes_core.messages import Content
     from hermes_state.calls.edits import FileEdit
-    from hermes_state.calls.history import ToolCall
+    from hermes_state.calls.history import RecordedCall
     from hermes_state.engine.transaction import Reader, Tx
 
 SLICE_SESSIONS: Final = 20
@@ -288,12 +288,12 @@ def _position(reader: Reader, session_id: str) -> _Position:
 
 
 def _edits_by_call(
-    known: KnownFiles, calls: list[ToolCall]
+    known: KnownFiles, calls: list[RecordedCall]
 ) -> dict[tuple[int, int], list[FileEdit]]:
     return {(call.message_id, call.place): known.edits(call) for call in calls}
 
 
-def _edit_row(call: ToolCall, place: int, edit: FileEdit) -> EditRow:
+def _edit_row(call: RecordedCall, place: int, edit: FileEdit) -> EditRow:
     return (
         call.message_id, place, call.session_id, call.at, edit.path, base_name(edit.path),
         _packed(edit.lines), b"".join(sorted(edit.removed)),

@@ -35,7 +35,7 @@ FIRST_DAY: Final = 1_700_000_000.0
 ADVERSARIAL: Final = 5  # the category of questions whose evidence is not counted by message
 
 
-class Turn(TypedDict):
+class RecallTurn(TypedDict):
     """A message of a file; another field that is missing is an error."""
 
     id: str
@@ -45,13 +45,13 @@ class Turn(TypedDict):
     caption: NotRequired[str]
 
 
-class Session(TypedDict):
+class RecallSession(TypedDict):
     """A conversation of a file."""
 
-    turns: list[Turn]
+    turns: list[RecallTurn]
 
 
-class AskedQuestion(TypedDict):
+class RecallQuestion(TypedDict):
     """A question of a file."""
 
     q: str
@@ -62,8 +62,8 @@ class AskedQuestion(TypedDict):
 class RecallHistory(TypedDict):
     """A history of a file."""
 
-    sessions: list[Session]
-    questions: list[AskedQuestion]
+    sessions: list[RecallSession]
+    questions: list[RecallQuestion]
     speakers: NotRequired[list[str]]
 
 
